@@ -1,0 +1,4 @@
+package httpapi
+
+// API answers the routes.
+type API struct{}
