@@ -51,15 +51,15 @@ var readLimit = Limit{PerHour: 1000, PerSecond: 100}
 
 // Every endpoint is a variable of its own, so that a function links only its own.
 var (
-	ListCalls        = Route{"list-calls", http.MethodGet, "/v1/calls", ByKey, readLimit, listGrants, nil}
-	GetCall          = Route{"get-call", http.MethodGet, "/v1/calls/{call_id}", ByKey, readLimit, getGrants, nil}
-	GetCallRecording = Route{"get-call-recording", http.MethodGet, "/v1/calls/{call_id}/recording", ByKey, readLimit, recordingGrants, nil}
-	ListMessages     = Route{"list-messages", http.MethodGet, "/v1/messages", ByKey, readLimit, listGrants, nil}
-	GetMessage       = Route{"get-message", http.MethodGet, "/v1/messages/{message_id}", ByKey, readLimit, getGrants, nil}
-	ListThreads      = Route{"list-threads", http.MethodGet, "/v1/threads", ByKey, readLimit, listGrants, nil}
-	GetThread        = Route{"get-thread", http.MethodGet, "/v1/threads/{thread_id}", ByKey, readLimit, getGrants, nil}
-	ListAssistants   = Route{"list-assistants", http.MethodGet, "/v1/assistants", ByKey, readLimit, assistantGrants, nil}
-	GetOpenAPI       = Route{"get-open-api", http.MethodGet, "/open-api", ByKey, readLimit, nil, nil}
+	ListCalls        = Route{"list-calls", http.MethodGet, "/v1/calls", ByKey, readLimit, listGrants, registerListCalls}
+	GetCall          = Route{"get-call", http.MethodGet, "/v1/calls/{call_id}", ByKey, readLimit, getGrants, registerGetCall}
+	GetCallRecording = Route{"get-call-recording", http.MethodGet, "/v1/calls/{call_id}/recording", ByKey, readLimit, recordingGrants, registerGetCallRecording}
+	ListMessages     = Route{"list-messages", http.MethodGet, "/v1/messages", ByKey, readLimit, messageGrants, registerListMessages}
+	GetMessage       = Route{"get-message", http.MethodGet, "/v1/messages/{message_id}", ByKey, readLimit, getGrants, registerGetMessage}
+	ListThreads      = Route{"list-threads", http.MethodGet, "/v1/threads", ByKey, readLimit, listGrants, registerListThreads}
+	GetThread        = Route{"get-thread", http.MethodGet, "/v1/threads/{thread_id}", ByKey, readLimit, getGrants, registerGetThread}
+	ListAssistants   = Route{"list-assistants", http.MethodGet, "/v1/assistants", ByKey, readLimit, assistantGrants, registerListAssistants}
+	GetOpenAPI       = Route{"get-open-api", http.MethodGet, "/open-api", ByKey, readLimit, nil, registerGetOpenAPI}
 )
 
 // Routes returns the table of endpoints.
@@ -80,6 +80,13 @@ var (
 	listGrants = []Grant{
 		{Table: dynamo.Conversations, Index: dynamo.ByWorkspace, Actions: []string{"dynamodb:Query"}},
 		{Table: dynamo.Conversations, Index: dynamo.ByAssistant, Actions: []string{"dynamodb:Query"}},
+		{Table: dynamo.Conversations, Actions: []string{"dynamodb:BatchGetItem"}},
+		{Prefix: dynamo.FieldsPrefix, Actions: []string{"s3:GetObject"}},
+	}
+	messageGrants = []Grant{
+		{Table: dynamo.Conversations, Index: dynamo.ByWorkspace, Actions: []string{"dynamodb:Query"}},
+		{Table: dynamo.Conversations, Index: dynamo.ByAssistant, Actions: []string{"dynamodb:Query"}},
+		{Table: dynamo.Conversations, Index: dynamo.ByThread, Actions: []string{"dynamodb:Query"}},
 		{Table: dynamo.Conversations, Actions: []string{"dynamodb:BatchGetItem"}},
 		{Prefix: dynamo.FieldsPrefix, Actions: []string{"s3:GetObject"}},
 	}

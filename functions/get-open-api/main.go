@@ -1,0 +1,9 @@
+// Command get-open-api serves GET /open-api, and answers what no route matches.
+package main
+
+import (
+	"parley/shared/config"
+	"parley/shared/httpapi"
+)
+
+func main() { httpapi.StartDefault(config.MustLoad(), httpapi.Routes()) }

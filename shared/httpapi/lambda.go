@@ -1,0 +1,76 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"log"
+	"log/slog"
+	"net/http"
+	"os"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/awslabs/aws-lambda-go-api-proxy/httpadapter"
+
+	"parley/shared/config"
+	"parley/shared/dynamo"
+)
+
+// Start serves one route as a Lambda function behind an HTTP API (payload format 2.0).
+func Start(cfg config.Config, route Route) {
+	lambda.Start(Lambda(Handler(mustOpenStore(cfg), cfg.BaseURL, route)))
+}
+
+// StartDefault serves GET /open-api, and 404 and 405, as a Lambda function.
+func StartDefault(cfg config.Config, routes []Route) {
+	lambda.Start(Lambda(DefaultHandler(mustOpenStore(cfg), cfg.BaseURL, routes)))
+}
+
+func mustOpenStore(cfg config.Config) *dynamo.Store {
+	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil)))
+	aws, err := awsconfig.LoadDefaultConfig(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	return dynamo.New(aws, cfg)
+}
+
+type (
+	request  = events.APIGatewayV2HTTPRequest
+	response = events.APIGatewayV2HTTPResponse
+)
+
+type eventHeadersKey struct{}
+
+// Lambda makes a handler answer the gateway's events.
+func Lambda(handler http.Handler) func(context.Context, request) (response, error) {
+	adapter := httpadapter.NewV2(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The adapter splits every header at its commas; the event has them as sent.
+		for name, value := range r.Context().Value(eventHeadersKey{}).(map[string]string) {
+			r.Header.Set(name, value)
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	return func(ctx context.Context, event request) (response, error) {
+		ctx = context.WithValue(ctx, eventHeadersKey{}, event.Headers)
+		answer, err := adapter.ProxyWithContext(ctx, event)
+		if err != nil { // a path or a body that is no such thing
+			slog.InfoContext(ctx, "unreadable event", "request_id", event.RequestContext.RequestID, "error", err)
+			return unreadable(event.RequestContext.RequestID), nil
+		}
+		if event.RequestContext.HTTP.Method == http.MethodHead {
+			answer.Body = ""
+		}
+		return answer, nil
+	}
+}
+
+func unreadable(requestID string) response {
+	body, _ := json.Marshal(problem(http.StatusBadRequest, "the request's path or body can't be read"))
+	return response{
+		StatusCode: http.StatusBadRequest,
+		Headers:    map[string]string{"Content-Type": "application/json", requestIDHeader: requestID},
+		Body:       string(body),
+	}
+}
