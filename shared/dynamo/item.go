@@ -65,7 +65,7 @@ func (s *Store) live(it item) bool {
 		return false
 	}
 	_, expires := it[TTL]
-	return !expires || int64(intOf(it, TTL)) > s.now().Unix()
+	return !expires || int64(intOf(it, TTL)) > s.Now().Unix()
 }
 
 // encode makes an item of a record. What has no value (null, an empty text) is left out;

@@ -202,6 +202,9 @@ func (l *listing) equal(attribute, value string) {
 
 // fetch reads a page: its keys from the index, then the items.
 func fetch[R any](ctx context.Context, s *Store, l listing, p PageRequest) (Page[R], error) {
+	if l.from > l.to { // DynamoDB refuses such a range
+		return Page[R]{Items: []R{}}, nil
+	}
 	keys, next, err := s.keys(ctx, l, p)
 	if err != nil || len(keys) == 0 {
 		return Page[R]{Items: []R{}, Next: next}, err

@@ -30,12 +30,13 @@ import (
 
 // Store reads and writes the tables and the bucket of one stage.
 type Store struct {
+	Now func() time.Time // time.Now, unless a test says otherwise
+
 	db     *dynamodb.Client
 	bucket string
 	// s3 is made when it is first needed: most functions never do.
 	s3     func() *s3.Client
 	tables map[string]string
-	now    func() time.Time
 }
 
 // New makes a Store of the stage that cfg names.
@@ -52,7 +53,7 @@ func New(aws aws.Config, cfg config.Config) *Store {
 			Deliveries:    cfg.DeliveriesTable,
 			Counters:      cfg.CountersTable,
 		},
-		now: time.Now,
+		Now: time.Now,
 	}
 }
 

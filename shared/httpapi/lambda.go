@@ -10,7 +10,6 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/awslabs/aws-lambda-go-api-proxy/httpadapter"
 
 	"parley/shared/config"
@@ -29,7 +28,7 @@ func StartDefault(cfg config.Config, routes []Route) {
 
 func mustOpenStore(cfg config.Config) *dynamo.Store {
 	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil)))
-	aws, err := awsconfig.LoadDefaultConfig(context.Background())
+	aws, err := config.AWS(context.Background())
 	if err != nil {
 		log.Fatal(err)
 	}
