@@ -132,6 +132,7 @@ type PerformanceMetrics struct {
 // Latency sums up one kind of latency over a call, in milliseconds.
 type Latency struct {
 	P50   int `json:"p50"`
+	P90   int `json:"p90"`
 	P95   int `json:"p95"`
 	Max   int `json:"max"`
 	Count int `json:"count"`

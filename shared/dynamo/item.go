@@ -65,7 +65,7 @@ func (s *Store) live(it item) bool {
 		return false
 	}
 	_, expires := it[TTL]
-	return !expires || int64(intOf(it, TTL)) > s.Now().Unix()
+	return !expires || int64(intOf(it, TTL)) > s.now().Unix()
 }
 
 // encode makes an item of a record. What has no value (null, an empty text) is left out;
@@ -140,4 +140,11 @@ func itemSize(it item) int {
 		n += len(name) + size(value)
 	}
 	return n
+}
+
+// ownerOf takes the key of a call apart.
+func ownerOf(pk string) (conversation.WorkspaceID, conversation.CallID) {
+	ws, rest, _ := strings.Cut(pk, "#")
+	_, callID, _ := strings.Cut(rest, "#")
+	return conversation.WorkspaceID(ws), conversation.CallID(callID)
 }

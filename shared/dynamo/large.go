@@ -18,11 +18,11 @@ import (
 )
 
 // DynamoDB refuses items over 400 KB. One over 350 KB has its largest fields in S3, each
-// in an object named after its content and written before the item; the item's "large"
-// says where they are. Readers don't notice.
+// in an object named after its content and written before the item; in the field's place
+// the item has "large_<field>", which says where it is. Readers don't notice.
 const maxItemBytes = 350 << 10
 
-const largeAttribute = "large"
+const largePrefix = "large_"
 
 // largeFields are the fields that may leave their item, and the block that asks for each.
 var largeFields = map[string]conversation.Block{
@@ -39,23 +39,25 @@ type object struct {
 
 // offload moves the largest fields of an item to S3 until it is small enough.
 func (s *Store) offload(ctx context.Context, it item) error {
-	moved := map[string]object{}
 	for name := range bySize(it) {
 		if itemSize(it) <= maxItemBytes {
 			break
 		}
-		stored, err := s.putField(ctx, stringOf(it, PartitionKey), name, it)
-		if err != nil {
-			return wrap(err, "store %s", name)
+		if err := s.move(ctx, stringOf(it, PartitionKey), name, it); err != nil {
+			return err
 		}
-		moved[name] = stored
-		delete(it, name)
 	}
-	if len(moved) == 0 {
-		return nil
+	return nil
+}
+
+// move puts one field into S3 and says so in its place.
+func (s *Store) move(ctx context.Context, pk, name string, it item) error {
+	stored, err := s.putField(ctx, pk, name, it)
+	if err != nil {
+		return wrap(err, "store %s", name)
 	}
-	large, err := attributevalue.MarshalWithOptions(moved, func(o *attributevalue.EncoderOptions) { o.TagKey = "json" })
-	it[largeAttribute] = large
+	delete(it, name)
+	it[largePrefix+name], err = attributevalue.MarshalWithOptions(stored, func(o *attributevalue.EncoderOptions) { o.TagKey = "json" })
 	return err
 }
 
@@ -91,17 +93,18 @@ func (s *Store) putField(ctx context.Context, pk, name string, it item) (object,
 
 // largeOf says where the item's large fields of these blocks are.
 func largeOf(it item, blocks conversation.Blocks) (map[string]object, error) {
-	var large map[string]object
-	if stored, ok := it[largeAttribute]; ok {
-		err := attributevalue.UnmarshalWithOptions(stored, &large, func(o *attributevalue.DecoderOptions) { o.TagKey = "json" })
+	large := map[string]object{}
+	for name, block := range largeFields {
+		value, ok := it[largePrefix+name]
+		if !ok || !blocks.Has(block) {
+			continue
+		}
+		var stored object
+		err := attributevalue.UnmarshalWithOptions(value, &stored, func(o *attributevalue.DecoderOptions) { o.TagKey = "json" })
 		if err != nil {
 			return nil, err
 		}
-	}
-	for name := range large {
-		if !blocks.Has(largeFields[name]) {
-			delete(large, name)
-		}
+		large[name] = stored
 	}
 	return large, nil
 }

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"parley/shared/conversation"
@@ -169,9 +171,14 @@ func timed[I ~string](at conversation.Time, record I) string {
 	return at.String() + "#" + string(record)
 }
 
-// bound writes a bound of a half-open range of times, which are whole milliseconds.
+// bound writes a bound of a half-open range of times, which are whole milliseconds. A
+// fifth digit of the year would sort before four: the year 9999 stands for all later ones.
 func bound(t time.Time) string {
-	return conversation.At(t.Add(time.Millisecond - time.Nanosecond)).String()
+	at := conversation.At(t.Add(time.Millisecond - time.Nanosecond))
+	if at.Year() > 9999 {
+		return "9999-12-31T23:59:59.999Z"
+	}
+	return at.String()
 }
 
 // between bounds a sort key that begins with a time to [from, to). Every such key is
@@ -246,6 +253,9 @@ func (s *Store) keys(ctx context.Context, l listing, p PageRequest) (keys []item
 	}
 	input.Limit = aws.Int32(int32(p.Limit + 1))
 	if p.After != "" {
+		if !l.holds(p.After) {
+			return nil, "", ErrPosition
+		}
 		input.ExclusiveStartKey = l.startKey(p.After)
 	}
 	for range 2 {
@@ -284,6 +294,17 @@ func (l *listing) query(s *Store) (*dynamodb.QueryInput, error) {
 		ScanIndexForward: aws.Bool(false),
 	}, nil
 }
+
+// ErrPosition says that a page can't begin where it was asked to.
+var ErrPosition = errors.New("no position of this list")
+
+// holds tells whether the position may be one of this listing. DynamoDB fails on others.
+func (l *listing) holds(position string) bool {
+	record := position[strings.LastIndexByte(position, '#')+1:]
+	return l.from <= position && position <= l.to && len(position) <= maxPosition && uuid.Validate(record) == nil
+}
+
+const maxPosition = 64 // a time and an id
 
 // startKey rebuilds the key of the item at a position, whose end is the record's id.
 func (l *listing) startKey(position string) item {

@@ -29,7 +29,7 @@ type Requests struct {
 // The item is of one hour. Its second only moves forward, so a function whose clock is
 // behind counts in the newest second that any has seen.
 func (s *Store) CountRequest(ctx context.Context, ws conversation.WorkspaceID, caller string, perHour, perSecond int, last Requests) (Requests, bool, error) {
-	now := s.Now().UTC().Truncate(time.Second)
+	now := s.now().UTC().Truncate(time.Second)
 	hour := now.Truncate(time.Hour)
 	pk := list(ws, "requests", caller, hour.Format("2006-01-02T15"))
 	stored := last

@@ -13,9 +13,7 @@ import (
 
 // clockAt makes a store's clock stand still.
 func clockAt(s *dynamo.Store, now time.Time) *dynamo.Store {
-	clocked := *s
-	clocked.Now = func() time.Time { return now }
-	return &clocked
+	return s.WithClock(func() time.Time { return now })
 }
 
 func TestCountRequest(t *testing.T) {

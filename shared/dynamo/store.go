@@ -30,19 +30,21 @@ import (
 
 // Store reads and writes the tables and the bucket of one stage.
 type Store struct {
-	Now func() time.Time // time.Now, unless a test says otherwise
-
 	db     *dynamodb.Client
 	bucket string
 	// s3 is made when it is first needed: most functions never do.
 	s3     func() *s3.Client
 	tables map[string]string
+	now    func() time.Time
 }
 
 // New makes a Store of the stage that cfg names.
 func New(aws aws.Config, cfg config.Config) *Store {
 	return &Store{
-		db: dynamodb.NewFromConfig(aws, func(o *dynamodb.Options) { o.Retryer = newRetryer() }),
+		db: dynamodb.NewFromConfig(aws, func(o *dynamodb.Options) {
+			o.Retryer = newRetryer()
+			o.HTTPClient = impatient{o.HTTPClient}
+		}),
 		s3: sync.OnceValue(func() *s3.Client {
 			return s3.NewFromConfig(aws, func(o *s3.Options) { o.UsePathStyle = o.BaseEndpoint != nil })
 		}),
@@ -53,8 +55,15 @@ func New(aws aws.Config, cfg config.Config) *Store {
 			Deliveries:    cfg.DeliveriesTable,
 			Counters:      cfg.CountersTable,
 		},
-		Now: time.Now,
+		now: time.Now,
 	}
+}
+
+// WithClock is the store with another clock.
+func (s *Store) WithClock(now func() time.Time) *Store {
+	clocked := *s
+	clocked.now = now
+	return &clocked
 }
 
 func (s *Store) table(name string) *string { return aws.String(s.tables[name]) }
