@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 )
 
@@ -15,6 +16,9 @@ func AWS(ctx context.Context, options ...func(*awsconfig.LoadOptions) error) (aw
 	cfg, err := awsconfig.LoadDefaultConfig(ctx, options...)
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("load the AWS configuration: %w", err)
+	}
+	if cfg.HTTPClient == nil {
+		cfg.HTTPClient = awshttp.NewBuildableClient()
 	}
 	cfg.HTTPClient = plainBodies{cfg.HTTPClient}
 	return cfg, nil

@@ -7,6 +7,19 @@ import (
 	"testing"
 )
 
+// The SDK leaves the client out unless AWS_CA_BUNDLE asks for one of its own.
+func TestAWSHasAClient(t *testing.T) {
+	t.Setenv("AWS_CA_BUNDLE", "")
+	cfg, err := AWS(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, _ := http.NewRequest(http.MethodGet, "http://127.0.0.1:1", nil)
+	if _, err := cfg.HTTPClient.Do(request); err == nil {
+		t.Error("a request to nobody succeeds, want an error")
+	}
+}
+
 type inspect func(io.Reader)
 
 func (f inspect) Do(r *http.Request) (*http.Response, error) {
