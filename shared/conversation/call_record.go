@@ -8,6 +8,7 @@ type CallRecord struct {
 	Carrier        string    `json:"carrier"`
 	CarrierID      string    `json:"carrier_id,omitzero"`
 	Number         string    `json:"number"`                   // the workspace's own, E.164
+	CalledName     string    `json:"called_name,omitzero"`     // the request's customer_name
 	IdempotencyKey string    `json:"idempotency_key,omitzero"` // hashed
 	LongestSeconds int       `json:"longest_seconds"`          // then the service hangs up
 	HoldsSlot      bool      `json:"holds_slot"`               // counts among its assistant's active calls

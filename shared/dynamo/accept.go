@@ -52,16 +52,12 @@ type Request struct {
 	Replay    conversation.CallID // the call that the idempotency key names
 	Workspace conversation.Workspace
 	Assistant conversation.AssistantConfig
-	Number    conversation.Number // that the caller named, by the workspace's carrier
 }
 
 // CallRequest reads, strongly consistent and at once, what a request to place a call is
-// about. keyHash and number may be empty; number is looked up at the carrier.
-func (s *Store) CallRequest(ctx context.Context, ws conversation.WorkspaceID, assistant conversation.AssistantID, keyHash, carrier, number string) (Request, error) {
+// about. keyHash may be empty.
+func (s *Store) CallRequest(ctx context.Context, ws conversation.WorkspaceID, assistant conversation.AssistantID, keyHash string) (Request, error) {
 	keys := map[string][]item{s.tables[Workspaces]: {key(workspaceID(ws)), key(id(ws, kindAssistant, assistant))}}
-	if number != "" {
-		keys[s.tables[Workspaces]] = append(keys[s.tables[Workspaces]], key(numberID(carrier, number)))
-	}
 	if keyHash != "" {
 		keys[s.tables[Conversations]] = []item{key(idempotencyID(ws, keyHash))}
 	}
@@ -74,11 +70,8 @@ func (s *Store) CallRequest(ctx context.Context, ws conversation.WorkspaceID, as
 	if r.Workspace, err = decode[conversation.Workspace](found[workspaceID(ws)]); err != nil {
 		return Request{}, wrap(err, "read workspace %s", ws)
 	}
-	if r.Assistant, err = decode[conversation.AssistantConfig](found[id(ws, kindAssistant, assistant)]); err != nil {
-		return Request{}, wrap(err, "read assistant %s", assistant)
-	}
-	r.Number, err = decode[conversation.Number](found[numberID(carrier, number)])
-	return r, wrap(err, "read number %s", number)
+	r.Assistant, err = decode[conversation.AssistantConfig](found[id(ws, kindAssistant, assistant)])
+	return r, wrap(err, "read assistant %s", assistant)
 }
 
 // readAll reads a few items of several tables at once, strongly consistent.

@@ -110,9 +110,13 @@ func (s *Store) SnapshotCall(ctx context.Context, call StoredCall, snapshot conv
 			expression.Name(largePrefix+"config_snapshot").AttributeNotExists()))
 }
 
-// PostponeCall gives an active call, found alive, until then before the sweep looks again.
-func (s *Store) PostponeCall(ctx context.Context, call conversation.CallRecord, until time.Time) error {
-	return s.change(ctx, call, "postpone", setOpen(until), isActive.And(same("hung_up_at", call.HungUpAt)))
+// PostponeCall gives an unfinished call until then before the sweep looks again.
+func (s *Store) PostponeCall(ctx context.Context, ws conversation.WorkspaceID, callID conversation.CallID, until time.Time) error {
+	err := s.update(ctx, Conversations, id(ws, kindCall, callID), setOpen(until), expression.Name("open_shard").AttributeExists())
+	if isConditionFailed(err) {
+		return nil // finished meanwhile
+	}
+	return wrap(err, "postpone call %s", callID)
 }
 
 // StoreToken notes the token of the task that waits for the call's next change, unless a

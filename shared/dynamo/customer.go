@@ -44,9 +44,9 @@ func (s *Store) NameCustomer(ctx context.Context, ws conversation.WorkspaceID, c
 	return c, wrap(err, "name customer")
 }
 
-// CallConfig reads the workspace and the assistant of a call, strongly consistent. One
-// that was removed is conversation.ErrNotFound.
+// CallConfig reads the workspace and the assistant of a call, strongly consistent. An
+// assistant that was removed meanwhile is the zero value.
 func (s *Store) CallConfig(ctx context.Context, ws conversation.WorkspaceID, assistant conversation.AssistantID) (conversation.Workspace, conversation.AssistantConfig, error) {
-	r, err := s.CallRequest(ctx, ws, assistant, "", "", "")
+	r, err := s.CallRequest(ctx, ws, assistant, "")
 	return r.Workspace, r.Assistant, err
 }

@@ -46,7 +46,10 @@ func New(aws aws.Config, cfg config.Config) *Store {
 			o.HTTPClient = impatient{o.HTTPClient}
 		}),
 		s3: sync.OnceValue(func() *s3.Client {
-			return s3.NewFromConfig(aws, func(o *s3.Options) { o.UsePathStyle = o.BaseEndpoint != nil })
+			return s3.NewFromConfig(aws, func(o *s3.Options) {
+				o.UsePathStyle = o.BaseEndpoint != nil
+				o.Retryer = newRetryer()
+			})
 		}),
 		bucket: cfg.Bucket,
 		tables: map[string]string{
@@ -68,7 +71,7 @@ func (s *Store) WithClock(now func() time.Time) *Store {
 
 func (s *Store) table(name string) *string { return aws.String(s.tables[name]) }
 
-// newRetryer retries what DynamoDB says may pass by itself (throttling, conflicts between
+// newRetryer retries what AWS says may pass by itself (throttling, conflicts between
 // transactions, its own faults): seven times within two seconds, with jitter. The number
 // of tries is the bound, so there is no quota shared between requests.
 func newRetryer() aws.Retryer {

@@ -19,7 +19,7 @@ type listAssistantsRequest struct {
 type listAssistantsResponse struct {
 	Body struct {
 		Assistants []resource[conversation.Assistant] `json:"assistants"`
-		paging
+		Paging
 	}
 }
 
@@ -34,12 +34,19 @@ func registerListAssistants(a *API, route Route) {
 func (a *API) listAssistants(ctx context.Context, in *listAssistantsRequest) (*listAssistantsResponse, error) {
 	var out listAssistantsResponse
 	var err error
-	out.Body.Assistants, out.Body.paging, err = answer(ctx, a, list[conversation.Assistant]{
+	out.Body.Assistants, out.Body.Paging, err = answer(ctx, a, list[conversation.Assistant]{
 		cursor: in.Cursor, limit: cmp.Or(in.Limit, conversation.MaxAssistants),
-		show: func(assistant conversation.Assistant, _ conversation.Blocks) conversation.Assistant { return assistant },
+		show: showAssistant,
 		read: func(p dynamo.PageRequest) (dynamo.Page[conversation.Assistant], error) {
 			return a.store.Assistants(ctx, caller(ctx).WorkspaceID, p)
 		},
 	})
 	return &out, err
+}
+
+// showAssistant shows empty lists as such: the store doesn't tell them from none.
+func showAssistant(assistant conversation.Assistant, _ conversation.Blocks) conversation.Assistant {
+	assistant.PhoneNumbers = append([]conversation.PhoneNumber{}, assistant.PhoneNumbers...)
+	assistant.CallVariables = append([]string{}, assistant.CallVariables...)
+	return assistant
 }

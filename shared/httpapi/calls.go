@@ -24,7 +24,7 @@ type listCallsRequest struct {
 type listCallsResponse struct {
 	Body struct {
 		Calls []resource[conversation.Call] `json:"calls"`
-		paging
+		Paging
 	}
 }
 
@@ -33,7 +33,8 @@ func registerListCalls(a *API, route Route) {
 		Summary: "List voice calls",
 		Description: "Newest first. from and to choose calls by when they ended, from inclusive, to exclusive; " +
 			"with either of them, calls that are still queued or in progress are left out.",
-		Tags: []string{"Calls"},
+		Tags:   []string{"Calls"},
+		Errors: []int{http.StatusForbidden},
 	}, a.listCalls)
 }
 
@@ -45,7 +46,7 @@ func (a *API) listCalls(ctx context.Context, in *listCallsRequest) (*listCallsRe
 	}
 	var out listCallsResponse
 	var err error
-	out.Body.Calls, out.Body.paging, err = answer(ctx, a, list[conversation.Call]{
+	out.Body.Calls, out.Body.Paging, err = answer(ctx, a, list[conversation.Call]{
 		cursor: in.Cursor, limit: in.Limit, fields: in.Fields, show: a.showCall,
 		read: func(p dynamo.PageRequest) (dynamo.Page[conversation.Call], error) {
 			return a.store.Calls(ctx, caller(ctx).WorkspaceID, query, p)
@@ -71,6 +72,7 @@ func registerGetCall(a *API, route Route) {
 		Summary:     "Get a voice call",
 		Description: "The same shape serves the call's whole life; a block that cannot exist yet is absent.",
 		Tags:        []string{"Calls"},
+		Errors:      []int{http.StatusForbidden},
 	}, a.getCall)
 }
 
@@ -112,6 +114,7 @@ func registerGetCallRecording(a *API, route Route) {
 		Description: "Redirects to the audio (WAV). The target works for five minutes; store this endpoint's address instead, " +
 			"which makes a new one each time. 404 while there is no audio. Needs the permission to read the block recording.",
 		Tags:          []string{"Calls"},
+		Errors:        []int{http.StatusForbidden},
 		DefaultStatus: http.StatusFound,
 	}, a.getCallRecording)
 }

@@ -20,8 +20,8 @@ func writeCursor(list, position string) string {
 
 // readCursor returns the position of a cursor that writeCursor made for the same list.
 func readCursor(list, cursor string) (position string, ok bool) {
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil {
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || base64.RawURLEncoding.EncodeToString(raw) != cursor { // it decodes other texts, too
 		return "", false
 	}
 	rest, ok := strings.CutPrefix(string(raw), cursorVersion)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
@@ -42,6 +43,10 @@ type (
 
 type eventHeadersKey struct{}
 
+// answerTime is what a function keeps of its time to answer in. At the end of its time
+// Lambda ends it, and the gateway answers in words of its own.
+const answerTime = 500 * time.Millisecond
+
 // Lambda makes a handler answer the gateway's events.
 func Lambda(handler http.Handler) func(context.Context, request) (response, error) {
 	adapter := httpadapter.NewV2(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -52,6 +57,11 @@ func Lambda(handler http.Handler) func(context.Context, request) (response, erro
 		handler.ServeHTTP(w, r)
 	}))
 	return func(ctx context.Context, event request) (response, error) {
+		if deadline, ok := ctx.Deadline(); ok {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, deadline.Add(-answerTime))
+			defer cancel()
+		}
 		ctx = context.WithValue(ctx, eventHeadersKey{}, event.Headers)
 		answer, err := adapter.ProxyWithContext(ctx, event)
 		if err != nil { // a path or a body that is no such thing

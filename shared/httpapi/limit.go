@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -20,6 +21,10 @@ import (
 // and seconds, per key and endpoint. Beyond them it answers 429 with Retry-After.
 func (a *API) limit(route Route) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
+		if route.Limit == (Limit{}) {
+			next(ctx)
+			return
+		}
 		count, admitted, err := a.limits.count(ctx.Context(), route, caller(ctx.Context()))
 		if err != nil {
 			_ = huma.WriteErr(a.huma, ctx, http.StatusInternalServerError, "count request", err)
@@ -120,10 +125,7 @@ func (l *limiter) count(ctx context.Context, route Route, key conversation.APIKe
 	if l.now().Before(last.deniedUntil) {
 		return last.Requests, false, nil
 	}
-	limit := route.Limit
-	if limit.PerHour == 0 {
-		limit.PerHour = math.MaxInt32
-	}
+	limit := Limit{cmp.Or(route.Limit.PerHour, math.MaxInt32), cmp.Or(route.Limit.PerSecond, math.MaxInt32)}
 	count, admitted, err := l.store.CountRequest(ctx, key.WorkspaceID, who, limit.PerHour, limit.PerSecond, last.Requests)
 	if err != nil {
 		return dynamo.Requests{}, false, err

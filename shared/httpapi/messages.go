@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -16,15 +17,15 @@ type listMessagesRequest struct {
 	Span
 	Fields
 	AssistantID UUID                   `query:"assistant_id" doc:"Only messages of this assistant."`
-	Channel     conversation.Channel   `query:"channel" enum:"sms,whatsapp"`
-	Direction   conversation.Direction `query:"direction" enum:"inbound,outbound"`
+	Channel     conversation.Channel   `query:"channel" doc:"Only this channel."`
+	Direction   conversation.Direction `query:"direction" doc:"Only this direction."`
 	ThreadID    UUID                   `query:"thread_id" doc:"Only messages of this conversation."`
 }
 
 type listMessagesResponse struct {
 	Body struct {
 		Messages []resource[conversation.Message] `json:"messages"`
-		paging
+		Paging
 	}
 }
 
@@ -33,6 +34,7 @@ func registerListMessages(a *API, route Route) {
 		Summary:     "List SMS and WhatsApp messages",
 		Description: "Newest first. from and to choose messages by occurred_at, from inclusive, to exclusive.",
 		Tags:        []string{"Messages"},
+		Errors:      []int{http.StatusForbidden},
 	}, a.listMessages)
 }
 
@@ -45,7 +47,7 @@ func (a *API) listMessages(ctx context.Context, in *listMessagesRequest) (*listM
 	}
 	var out listMessagesResponse
 	var err error
-	out.Body.Messages, out.Body.paging, err = answer(ctx, a, list[conversation.Message]{
+	out.Body.Messages, out.Body.Paging, err = answer(ctx, a, list[conversation.Message]{
 		cursor: in.Cursor, limit: in.Limit, fields: in.Fields, show: conversation.Only[conversation.Message],
 		read: func(p dynamo.PageRequest) (dynamo.Page[conversation.Message], error) {
 			return a.store.Messages(ctx, caller(ctx).WorkspaceID, query, p)
@@ -70,6 +72,7 @@ func registerGetMessage(a *API, route Route) {
 	operation(a, route, huma.Operation{
 		Summary: "Get a message",
 		Tags:    []string{"Messages"},
+		Errors:  []int{http.StatusForbidden},
 	}, a.getMessage)
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -20,39 +21,51 @@ func document(baseURL string) huma.Config {
 	for _, alias := range []struct{ ours, shown reflect.Type }{
 		{reflect.TypeFor[conversation.Time](), reflect.TypeFor[time.Time]()},
 		{reflect.TypeFor[conversation.JSON](), reflect.TypeFor[anyJSON]()},
-		{reflect.TypeFor[conversation.WorkspaceID](), reflect.TypeFor[UUID]()},
-		{reflect.TypeFor[conversation.AssistantID](), reflect.TypeFor[UUID]()},
-		{reflect.TypeFor[conversation.CallID](), reflect.TypeFor[UUID]()},
-		{reflect.TypeFor[conversation.MessageID](), reflect.TypeFor[UUID]()},
-		{reflect.TypeFor[conversation.ThreadID](), reflect.TypeFor[UUID]()},
-		{reflect.TypeFor[conversation.CustomerID](), reflect.TypeFor[UUID]()},
-		{reflect.TypeFor[conversation.EvaluationID](), reflect.TypeFor[UUID]()},
+		{reflect.TypeFor[conversation.WorkspaceID](), reflect.TypeFor[id]()},
+		{reflect.TypeFor[conversation.AssistantID](), reflect.TypeFor[id]()},
+		{reflect.TypeFor[conversation.CallID](), reflect.TypeFor[id]()},
+		{reflect.TypeFor[conversation.MessageID](), reflect.TypeFor[id]()},
+		{reflect.TypeFor[conversation.ThreadID](), reflect.TypeFor[id]()},
+		{reflect.TypeFor[conversation.CustomerID](), reflect.TypeFor[id]()},
+		{reflect.TypeFor[conversation.EvaluationID](), reflect.TypeFor[id]()},
+		{reflect.TypeFor[conversation.CallStatus](), reflect.TypeFor[callStatus]()},
+		{reflect.TypeFor[conversation.Direction](), reflect.TypeFor[direction]()},
+		{reflect.TypeFor[conversation.Channel](), reflect.TypeFor[channel]()},
 	} {
 		registry.RegisterTypeAlias(alias.ours, alias.shown)
 	}
-	return huma.Config{
+	cfg := huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{
 				Title:   "Parley",
 				Version: "1",
 				Description: "AI assistants talk with your customers over voice calls, SMS and WhatsApp; this API gives you the result. " +
-					"Within version 1 fields, events and values are only added: ignore what you don't know, and treat a missing field as normal.",
+					"Within version 1 fields, events and values are only added: ignore what you don't know, and treat a missing field as normal.\n\n" +
+					"The gateway in front of the API answers 413, 429 and 503 on its own when it has to; such a body is {\"message\": \"…\"}.",
 			},
 			Servers: []*huma.Server{{URL: baseURL}},
+			Tags: []*huma.Tag{
+				{Name: "Calls", Description: "Voice calls, from queued to ended or error."},
+				{Name: "Messages", Description: "SMS and WhatsApp messages, as they happen."},
+				{Name: "Threads", Description: "Completed SMS and WhatsApp conversations: how they ended and how they were graded."},
+				{Name: "Assistants", Description: "The AI agents of your workspace."},
+				{Name: "OpenAPI", Description: "This description."},
+			},
 			Components: &huma.Components{
 				Schemas: registry,
+				Headers: headers,
 				SecuritySchemes: map[string]*huma.SecurityScheme{
-					bearer: {Type: "http", Scheme: "bearer", Description: "An API key of one workspace."},
+					bearer: {Type: "http", Scheme: "bearer", Description: "An API key of one workspace, parley_live_…: it says what may be read."},
 				},
 			},
-			OnAddOperation: []huma.AddOpFunc{func(_ *huma.OpenAPI, op *huma.Operation) {
-				delete(op.Responses, strconv.Itoa(http.StatusUnprocessableEntity)) // the library's 422 is our 400
-			}},
+			OnAddOperation: []huma.AddOpFunc{describeResponses},
 		},
 		Formats:       map[string]huma.Format{"application/json": jsonFormat},
 		DefaultFormat: "application/json",
 	}
+	cfg.AllowAdditionalPropertiesByDefault = true // fields are added within a version
+	return cfg
 }
 
 // anyJSON is any JSON value.
@@ -60,11 +73,90 @@ type anyJSON struct{}
 
 func (anyJSON) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
 
-// describeProblems says which problems an operation may answer, and the headers of all.
+// id is an id as the service writes it.
+type id string
+
+func (id) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Format: "uuid"}
+}
+
+// Sets of values that are closed within version 1. The others are told in descriptions.
+type (
+	callStatus string
+	direction  string
+	channel    string
+)
+
+func (callStatus) Schema(huma.Registry) *huma.Schema {
+	return oneOf(conversation.CallQueued, conversation.CallInProgress, conversation.CallEnded, conversation.CallError)
+}
+
+func (direction) Schema(huma.Registry) *huma.Schema {
+	return oneOf(conversation.Inbound, conversation.Outbound)
+}
+
+func (channel) Schema(huma.Registry) *huma.Schema {
+	return oneOf(conversation.SMS, conversation.WhatsApp)
+}
+
+func oneOf[S ~string](values ...S) *huma.Schema {
+	schema := &huma.Schema{Type: huma.TypeString}
+	for _, value := range values {
+		schema.Enum = append(schema.Enum, string(value))
+	}
+	schema.PrecomputeMessages()
+	return schema
+}
+
+// headers are those that endpoints have in common.
+var headers = map[string]*huma.Header{
+	requestIDHeader: {
+		Description: "Names this request; tell it to support.", Schema: &huma.Schema{Type: huma.TypeString},
+	},
+	"RateLimit-Policy": {
+		Description: "The endpoint's limits: q requests per w seconds.",
+		Schema:      &huma.Schema{Type: huma.TypeString, Examples: []any{`"hour";q=1000;w=3600, "second";q=100;w=1`}},
+	},
+	"RateLimit": {
+		Description: "What is left of each limit: r requests for the next t seconds.",
+		Schema:      &huma.Schema{Type: huma.TypeString, Examples: []any{`"hour";r=999;t=1800, "second";r=99;t=1`}},
+	},
+	"Retry-After": {
+		Description: "In how many seconds to try again.", Schema: &huma.Schema{Type: huma.TypeInteger},
+	},
+	"WWW-Authenticate": {
+		Description: "How to authenticate: Bearer.", Schema: &huma.Schema{Type: huma.TypeString},
+	},
+}
+
+// describeProblems adds the problems that every operation may answer.
 func describeProblems(op *huma.Operation) {
-	op.Errors = []int{
-		http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound,
-		http.StatusTooManyRequests, http.StatusInternalServerError,
+	op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusUnauthorized,
+		http.StatusTooManyRequests, http.StatusInternalServerError)
+	if strings.Contains(op.Path, "{") {
+		op.Errors = append(op.Errors, http.StatusNotFound)
+	}
+}
+
+// describeResponses says which responses carry which of the common headers.
+func describeResponses(_ *huma.OpenAPI, op *huma.Operation) {
+	delete(op.Responses, strconv.Itoa(http.StatusUnprocessableEntity)) // the library's 422 is our 400
+	for status, response := range op.Responses {
+		names := []string{requestIDHeader, "RateLimit-Policy", "RateLimit"}
+		switch status {
+		case strconv.Itoa(http.StatusUnauthorized): // of nobody, so not counted
+			names = []string{requestIDHeader, "WWW-Authenticate"}
+		case strconv.Itoa(http.StatusTooManyRequests):
+			names = append(names, "Retry-After")
+		case strconv.Itoa(http.StatusInternalServerError): // may be that the request couldn't be counted
+			names = []string{requestIDHeader}
+		}
+		if response.Headers == nil {
+			response.Headers = map[string]*huma.Header{}
+		}
+		for _, name := range names {
+			response.Headers[name] = &huma.Header{Ref: "#/components/headers/" + name}
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"net/http"
 	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -12,9 +14,18 @@ import (
 	"parley/shared/dynamo"
 )
 
-// maxItemsBytes bounds the items of a response: Lambda answers 6 MB at most, after the
-// gateway's escaping. A page that would be larger carries fewer items, but at least one.
-const maxItemsBytes = 4<<20 - 64<<10
+// maxItemsBytes bounds the items of a response, and maxEscapedBytes what becomes of them
+// in Lambda's answer to the gateway: a JSON text that may have 6 MB, in which the body is
+// a string. A page that would be larger carries fewer items, but at least one.
+const (
+	maxItemsBytes   = 4<<20 - 64<<10
+	maxEscapedBytes = 6_000_000 - 64<<10
+)
+
+// escaped is how long a text is as a string of a JSON text.
+func escaped(text []byte) int {
+	return len(text) + bytes.Count(text, []byte(`"`)) + bytes.Count(text, []byte(`\`))
+}
 
 // resource is a value whose JSON is made already, so that its size is known.
 type resource[R any] struct{ json.RawMessage }
@@ -32,8 +43,8 @@ func encode[R any](value R) (resource[R], error) {
 	return resource[R]{buffer.Bytes()}, err
 }
 
-// paging is how every list ends.
-type paging struct {
+// Paging is how every list ends.
+type Paging struct {
 	HasMore    bool   `json:"has_more" doc:"Whether there is another page."`
 	NextCursor string `json:"next_cursor,omitzero" doc:"The cursor of the next page; absent on the last."`
 }
@@ -48,31 +59,35 @@ type list[R any] struct {
 }
 
 // answer reads a page and makes the response of it: as many items as fit.
-func answer[R any](ctx context.Context, a *API, l list[R]) ([]resource[R], paging, error) {
+func answer[R any](ctx context.Context, a *API, l list[R]) ([]resource[R], Paging, error) {
 	blocks, err := a.blocks(ctx, l.fields.blocks)
 	if err != nil {
-		return nil, paging{}, err
+		return nil, Paging{}, err
 	}
 	page, err := l.read(dynamo.PageRequest{Limit: l.limit, After: l.cursor.after, Blocks: blocks})
+	if errors.Is(err, dynamo.ErrPosition) {
+		return nil, Paging{}, problem(http.StatusBadRequest, badCursor)
+	}
 	if err != nil {
-		return nil, paging{}, err
+		return nil, Paging{}, err
 	}
 	items := make([]resource[R], 0, len(page.Items))
-	total := 0
+	size, sizeEscaped := 0, 0
 	for i, item := range page.Items {
 		encoded, err := encode(l.show(item, blocks))
 		if err != nil {
-			return nil, paging{}, err
+			return nil, Paging{}, err
 		}
-		total += len(encoded.RawMessage)
-		if total > maxItemsBytes && i > 0 {
+		size += len(encoded.RawMessage)
+		sizeEscaped += escaped(encoded.RawMessage)
+		if (size > maxItemsBytes || sizeEscaped > maxEscapedBytes) && i > 0 {
 			page = page.Cut(i)
 			break
 		}
 		items = append(items, encoded)
 	}
 	if page.Next == "" {
-		return items, paging{}, nil
+		return items, Paging{}, nil
 	}
-	return items, paging{HasMore: true, NextCursor: writeCursor(l.cursor.list, page.Next)}, nil
+	return items, Paging{HasMore: true, NextCursor: writeCursor(l.cursor.list, page.Next)}, nil
 }

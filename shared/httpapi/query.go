@@ -57,6 +57,8 @@ func (f *Fields) Resolve(huma.Context) []error {
 	return nil
 }
 
+const badCursor = "cursor: must be the next_cursor of a page of this list with the same filters, unchanged"
+
 // Cursor is the query parameter that goes on after an earlier page.
 type Cursor struct {
 	Cursor string `query:"cursor" doc:"next_cursor of the page before. Opaque: a cursor that was changed, or comes from another list or other filters, is refused."`
@@ -76,13 +78,13 @@ func (c *Cursor) Resolve(ctx huma.Context) []error {
 	}
 	after, ok := readCursor(c.list, c.Cursor)
 	if !ok {
-		return []error{errors.New("cursor: must be the next_cursor of a page of this list with the same filters, unchanged")}
+		return []error{errors.New(badCursor)}
 	}
 	c.after = after
 	return nil
 }
 
-// Limit is the query parameter that sizes a page.
+// PageSize is the query parameter that bounds a page.
 type PageSize struct {
 	Limit int `query:"limit" minimum:"1" maximum:"100" default:"25" doc:"How many items a page may hold. It may hold fewer although has_more is true."`
 }
@@ -105,8 +107,8 @@ func (s *Span) Resolve(huma.Context) []error {
 type Instant struct{ time.Time }
 
 var instantLayouts = []string{
-	"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05",
-	"2006-01-02T15:04Z07:00", "2006-01-02T15:04Z0700", "2006-01-02T15:04",
+	"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02T15:04:05",
+	"2006-01-02T15:04Z07:00", "2006-01-02T15:04Z0700", "2006-01-02T15:04Z07", "2006-01-02T15:04",
 	"2006-01-02",
 }
 

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -16,14 +17,14 @@ type listThreadsRequest struct {
 	Span
 	Fields
 	AssistantID UUID                 `query:"assistant_id" doc:"Only conversations of this assistant."`
-	Channel     conversation.Channel `query:"channel" enum:"sms,whatsapp"`
+	Channel     conversation.Channel `query:"channel" doc:"Only this channel."`
 	CloseReason CloseReasonParam     `query:"close_reason" doc:"One of the close_reason values; follow_up_skipped stands for follow_up_skipped with any reason."`
 }
 
 type listThreadsResponse struct {
 	Body struct {
 		Threads []resource[conversation.Thread] `json:"threads"`
-		paging
+		Paging
 	}
 }
 
@@ -32,6 +33,7 @@ func registerListThreads(a *API, route Route) {
 		Summary:     "List completed SMS and WhatsApp conversations",
 		Description: "Newest first by completed_at, which from (inclusive) and to (exclusive) bound. A conversation appears when it is completed.",
 		Tags:        []string{"Threads"},
+		Errors:      []int{http.StatusForbidden},
 	}, a.listThreads)
 }
 
@@ -44,7 +46,7 @@ func (a *API) listThreads(ctx context.Context, in *listThreadsRequest) (*listThr
 	}
 	var out listThreadsResponse
 	var err error
-	out.Body.Threads, out.Body.paging, err = answer(ctx, a, list[conversation.Thread]{
+	out.Body.Threads, out.Body.Paging, err = answer(ctx, a, list[conversation.Thread]{
 		cursor: in.Cursor, limit: in.Limit, fields: in.Fields, show: conversation.Only[conversation.Thread],
 		read: func(p dynamo.PageRequest) (dynamo.Page[conversation.Thread], error) {
 			return a.store.Threads(ctx, caller(ctx).WorkspaceID, query, p)
@@ -70,6 +72,7 @@ func registerGetThread(a *API, route Route) {
 		Summary:     "Get a completed conversation",
 		Description: "404 while the conversation is open; its messages can be listed by thread_id.",
 		Tags:        []string{"Threads"},
+		Errors:      []int{http.StatusForbidden},
 	}, a.getThread)
 }
 
