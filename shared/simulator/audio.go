@@ -20,11 +20,21 @@ const (
 	perSecond = 8000                   // samples, as on the telephone
 )
 
+// maxWords bounds a turn: nobody listens for longer than 30 s. A greeting may be filled
+// with a megabyte of variables, and its audio has to fit into one answer.
+const maxWords = 75
+
+// words are what is heard of a turn.
+func words(turn conversation.Turn) []string {
+	all := strings.Fields(turn.Content)
+	return all[:min(len(all), maxWords)]
+}
+
 // Duration is how long the turns take to speak.
 func Duration(turns []conversation.Turn) time.Duration {
 	var d time.Duration
 	for _, turn := range turns {
-		d += time.Duration(len(strings.Fields(turn.Content)))*perWord + perTurn
+		d += time.Duration(len(words(turn)))*perWord + perTurn
 	}
 	return d
 }
@@ -35,7 +45,7 @@ func Duration(turns []conversation.Turn) time.Duration {
 func Audio(turns []conversation.Turn) []byte {
 	samples := make([]int16, 0, samplesOf(Duration(turns)))
 	for _, turn := range turns {
-		for _, word := range strings.Fields(turn.Content) {
+		for _, word := range words(turn) {
 			samples = appendTone(samples, pitch(turn.Role, word))
 		}
 		samples = append(samples, make([]int16, samplesOf(perTurn))...)

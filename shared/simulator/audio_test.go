@@ -3,6 +3,7 @@ package simulator
 import (
 	"bytes"
 	"encoding/binary"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,9 @@ func TestDuration(t *testing.T) {
 	}{
 		"nobody speaks": {nil, 0},
 		"7 and 5 words": {dialogue, 12*400*time.Millisecond + 2*400*time.Millisecond},
+		"nobody listens for longer than 30 s": {
+			[]conversation.Turn{{Role: conversation.RoleAssistant, Content: strings.Repeat("welcome ", 1000)}}, 30400 * time.Millisecond,
+		},
 		"an empty turn": {[]conversation.Turn{{Role: conversation.RoleUser}}, 400 * time.Millisecond},
 	}
 	for name, tt := range tests {
