@@ -99,6 +99,8 @@ func (d *dataStack) arn(grant httpapi.Grant) *string {
 	switch {
 	case grant.Prefix != "":
 		return d.bucket.ArnForObjects(jsii.String(grant.Prefix + "*"))
+	case grant.Stream:
+		return d.tables[grant.Table].TableStreamArn()
 	case grant.Index != "":
 		return jsii.String(*d.tables[grant.Table].TableArn() + "/index/" + grant.Index)
 	default:

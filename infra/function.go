@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/jsii-runtime-go"
 
-	"parley/shared/config"
 	"parley/shared/httpapi"
 )
 
@@ -27,11 +25,19 @@ type size struct {
 // usual is the size of a function that sizes doesn't name. The gateway waits 30 s.
 var usual = size{512, 10}
 
-// A page of a list may be read from 16 MB of items.
 var sizes = map[string]size{
+	// A page of a list may be read from 16 MB of items.
 	httpapi.ListCalls.Function:    {1024, 20},
 	httpapi.ListMessages.Function: {1024, 20},
 	httpapi.ListThreads.Function:  {1024, 20},
+	// The carrier has 8 s to accept a call.
+	httpapi.CreateCall.Function: {512, 15},
+	// A request may hang for 9 s, on purpose; a callback for 10 s.
+	simulateCarrier: {512, 30},
+	startLifecycles: {512, 30},
+	// A recording is awaited for a minute, and then copied.
+	advanceCall: {512, 120},
+	sweep:       {512, 290},
 }
 
 var architectures = map[string]func() awslambda.Architecture{
@@ -39,42 +45,56 @@ var architectures = map[string]func() awslambda.Architecture{
 	"arm64": awslambda.Architecture_ARM_64,
 }
 
-// newFunction makes the function that serves routes, with a role and a log group of its
-// own.
-func newFunction(stack awscdk.Stack, stage Stage, routes []httpapi.Route, data *dataStack, baseURL *string) awslambda.Function {
-	name := routes[0].Function
-	size, ok := sizes[name]
+// A function is what a folder under functions/ becomes.
+type function struct {
+	name        string
+	description string
+	grants      []httpapi.Grant
+}
+
+// functions lists those of the routes and the workers.
+func functions() []function {
+	var all []function
+	for _, routes := range byFunction(httpapi.Routes()) {
+		f := function{name: routes[0].Function}
+		var keys []string
+		for _, route := range routes {
+			keys = append(keys, route.Method+" "+route.Path)
+			f.grants = append(f.grants, route.AllGrants()...)
+		}
+		f.description = strings.Join(keys, ", ")
+		all = append(all, f)
+	}
+	for _, worker := range workers {
+		all = append(all, function(worker))
+	}
+	return all
+}
+
+// newFunction makes a function with a role and a log group of its own.
+func newFunction(stack awscdk.Stack, stage Stage, f function, env map[string]*string, arn func(httpapi.Grant) *string) awslambda.Function {
+	size, ok := sizes[f.name]
 	if !ok {
 		size = usual
 	}
-	env := data.environment()
-	env[config.BaseURL] = baseURL
-	logs := newLogGroup(stack, name+"-log", "/aws/lambda/"+*stage.name(name))
+	logs := newLogGroup(stack, f.name+"-log", "/aws/lambda/"+*stage.name(f.name))
 
-	return awslambda.NewFunction(stack, jsii.String(name), &awslambda.FunctionProps{
-		FunctionName:          stage.name(name),
-		Description:           jsii.String(describe(routes)),
+	return awslambda.NewFunction(stack, jsii.String(f.name), &awslambda.FunctionProps{
+		FunctionName:          stage.name(f.name),
+		Description:           jsii.String(f.description),
 		Runtime:               awslambda.Runtime_PROVIDED_AL2023(),
 		Architecture:          architectures[stage.goarch()](),
 		Handler:               jsii.String("bootstrap"),
-		Code:                  awslambda.Code_FromAsset(jsii.String(stage.built(name)), nil),
+		Code:                  awslambda.Code_FromAsset(jsii.String(stage.built(f.name)), nil),
 		MemorySize:            jsii.Number(size.megabytes),
 		Timeout:               awscdk.Duration_Seconds(jsii.Number(size.seconds)),
 		Environment:           &env,
-		Role:                  newRole(stack, name, policy(routes, data, logs)),
+		Role:                  newRole(stack, f.name, policy(f, arn, logs)),
 		LogGroup:              logs,
 		LoggingFormat:         awslambda.LoggingFormat_JSON,
 		ApplicationLogLevelV2: awslambda.ApplicationLogLevel_INFO,
 		SystemLogLevelV2:      awslambda.SystemLogLevel_WARN,
 	})
-}
-
-func describe(routes []httpapi.Route) string {
-	var keys []string
-	for _, route := range routes {
-		keys = append(keys, route.Method+" "+route.Path)
-	}
-	return strings.Join(keys, ", ")
 }
 
 func newRole(stack awscdk.Stack, function string, policy awsiam.PolicyDocument) awsiam.Role {
@@ -84,28 +104,15 @@ func newRole(stack awscdk.Stack, function string, policy awsiam.PolicyDocument) 
 	})
 }
 
-// policy is all that the function of routes may do: what its rows grant, and writing its
-// own log.
-func policy(routes []httpapi.Route, data *dataStack, logs awslogs.LogGroup) awsiam.PolicyDocument {
+// policy is all that a function may do: what it is granted, and writing its own log. A
+// grant may come twice; the policy shows it once.
+func policy(f function, arn func(httpapi.Grant) *string, logs awslogs.LogGroup) awsiam.PolicyDocument {
 	doc := awsiam.NewPolicyDocument(nil)
 	doc.AddStatements(allow(logs.LogGroupArn(), "logs:CreateLogStream", "logs:PutLogEvents"))
-	for _, grant := range grants(routes) {
-		doc.AddStatements(allow(data.arn(grant), grant.Actions...))
+	for _, grant := range f.grants {
+		doc.AddStatements(allow(arn(grant), grant.Actions...))
 	}
 	return doc
-}
-
-// grants lists what routes need, what Auth needs included. A grant may come twice; the
-// policy shows it once.
-func grants(routes []httpapi.Route) []httpapi.Grant {
-	var all []httpapi.Grant
-	for _, route := range routes {
-		if route.Auth == httpapi.ByKey {
-			all = append(all, httpapi.KeyGrants...)
-		}
-		all = append(all, route.Grants...)
-	}
-	return all
 }
 
 func allow(resource *string, actions ...string) awsiam.PolicyStatement {
@@ -130,17 +137,17 @@ func (s Stage) built(function string) string {
 	return filepath.Join(s.Functions, s.goarch(), function)
 }
 
-// checkBuilt names every function of routes that is not built.
-func (s Stage) checkBuilt(routes []httpapi.Route) error {
-	missing := map[string]bool{}
-	for _, route := range routes {
-		if _, err := os.Stat(filepath.Join(s.built(route.Function), "bootstrap")); err != nil {
-			missing[route.Function] = true
+// checkBuilt names every function that is not built.
+func (s Stage) checkBuilt() error {
+	var missing []string
+	for _, f := range functions() {
+		if _, err := os.Stat(filepath.Join(s.built(f.name), "bootstrap")); err != nil {
+			missing = append(missing, f.name)
 		}
 	}
-	if len(missing) == 0 {
+	if missing == nil {
 		return nil
 	}
-	names := slices.Sorted(maps.Keys(missing))
-	return fmt.Errorf("not built in %s: %s; run `make build`", filepath.Join(s.Functions, s.goarch()), strings.Join(names, ", "))
+	slices.Sort(missing)
+	return fmt.Errorf("not built in %s: %s; run `make build`", filepath.Join(s.Functions, s.goarch()), strings.Join(missing, ", "))
 }

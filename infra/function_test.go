@@ -36,7 +36,8 @@ func TestFunctions(t *testing.T) {
 			if got.Runtime != "provided.al2023" || got.Handler != "bootstrap" || !slices.Equal(got.Architectures, []string{"arm64"}) {
 				t.Errorf("got %s, %s, %v, want provided.al2023, bootstrap, arm64", got.Runtime, got.Handler, got.Architectures)
 			}
-			if got.Timeout == 0 || got.Timeout >= 30 {
+			isWorker := slices.ContainsFunc(workers, func(w worker) bool { return w.name == folder(function) })
+			if got.Timeout == 0 || got.Timeout >= 30 && !isWorker {
 				t.Errorf("got a timeout of %d s, want one below the gateway's 30 s", got.Timeout)
 			}
 			if log := got.LoggingConfig; log.LogFormat != "JSON" || log.ApplicationLogLevel != "INFO" || log.SystemLogLevel != "WARN" {
@@ -49,7 +50,9 @@ func TestFunctions(t *testing.T) {
 			cfg, err := config.Load(getenv)
 			want := config.Config{
 				ConversationsTable: "Conversations", WorkspacesTable: "Workspaces", DeliveriesTable: "Deliveries", CountersTable: "Counters",
-				Bucket: "Objects", BaseURL: "Api.ApiEndpoint",
+				Bucket: "Objects", BaseURL: "Api.ApiEndpoint", TimeScale: 1,
+				SimulatorFunction: "parley-prod-simulate-carrier", SimulatorQueueURL: "SimulatorSteps", SimulatorSecret: "parley-prod-simulator-secret",
+				CallLifecycle: "arn:AWS::Partition:states:AWS::Region:AWS::AccountId:stateMachine:parley-prod-call-lifecycle",
 			}
 			if diff := cmp.Diff(want, cfg); err != nil || diff != "" {
 				t.Errorf("environment: %v (-want +got):\n%s", err, diff)
@@ -99,20 +102,22 @@ func TestFunctionsMayDoWhatTheirRowsGrant(t *testing.T) {
 	tm := prod(t)
 
 	want := map[string]map[string]bool{}
-	for _, route := range httpapi.Routes() {
-		if want[route.Function] == nil {
-			log := inID(route.Function) + "log.Arn"
-			want[route.Function] = map[string]bool{"logs:CreateLogStream " + log: true, "logs:PutLogEvents " + log: true}
+	grant := func(function string, grants []httpapi.Grant) {
+		if want[function] == nil {
+			log := inID(function) + "log.Arn"
+			want[function] = map[string]bool{"logs:CreateLogStream " + log: true, "logs:PutLogEvents " + log: true}
 		}
-		needed := slices.Clone(route.Grants)
-		if route.Auth == httpapi.ByKey {
-			needed = append(needed, httpapi.KeyGrants...)
-		}
-		for _, grant := range needed {
+		for _, grant := range grants {
 			for _, action := range grant.Actions {
-				want[route.Function][action+" "+granted(grant)] = true
+				want[function][action+" "+granted(grant)] = true
 			}
 		}
+	}
+	for _, route := range httpapi.Routes() {
+		grant(route.Function, route.AllGrants())
+	}
+	for _, worker := range workers {
+		grant(worker.name, worker.grants)
 	}
 
 	got := map[string]map[string]bool{}
@@ -126,7 +131,20 @@ func TestFunctionsMayDoWhatTheirRowsGrant(t *testing.T) {
 
 // granted is a grant's resource as templates.text writes it.
 func granted(grant httpapi.Grant) string {
+	const mine = "AWS::Region:AWS::AccountId:"
 	switch {
+	case grant.Everything:
+		return "*"
+	case grant.Stream:
+		return grant.Table + ".StreamArn"
+	case grant.Function != "":
+		return "arn:AWS::Partition:lambda:" + mine + "function:parley-prod-" + grant.Function
+	case grant.Machine != "":
+		return "arn:AWS::Partition:states:" + mine + "stateMachine:parley-prod-" + grant.Machine
+	case grant.Queue != "":
+		return grant.Queue + ".Arn"
+	case grant.Secret != "":
+		return "arn:AWS::Partition:secretsmanager:" + mine + "secret:parley-prod-" + grant.Secret + "-??????"
 	case grant.Prefix != "":
 		return "Objects.Arn/" + grant.Prefix + "*"
 	case grant.Index != "":
@@ -167,7 +185,10 @@ func (tm templates) allowed(t *testing.T, r role) map[string]bool {
 }
 
 // named matches a resource that is named, or a prefix of the bucket.
-var named = regexp.MustCompile(`^\w+\.Arn(/index/\w+)?$|^Objects\.Arn/\w+/\*$`)
+var named = regexp.MustCompile(`^\w+\.(Arn|StreamArn)(/index/\w+)?$|^Objects\.Arn/\w+/\*$|^arn:[\w:]+:parley-prod-[\w-]+(-\?{6})?$`)
+
+// nameless are the actions of which IAM knows no resource.
+var nameless = []string{"states:SendTaskSuccess", "dynamodb:ListStreams"}
 
 func TestNoPolicyIsWide(t *testing.T) {
 	tm := prod(t)
@@ -195,7 +216,7 @@ func TestNoPolicyIsWide(t *testing.T) {
 			if strings.Contains(action, "*") {
 				t.Errorf("%s: got action %s, want no wildcard", id, action)
 			}
-			if !named.MatchString(resource) {
+			if !named.MatchString(resource) && !(resource == "*" && slices.Contains(nameless, action)) {
 				t.Errorf("%s: got resource %s, want one that is named", id, resource)
 			}
 		}

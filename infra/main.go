@@ -11,8 +11,6 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
-
-	"parley/shared/httpapi"
 )
 
 // builtFunctions is where `make build` leaves the functions: <goarch>/<function>/bootstrap.
@@ -46,7 +44,7 @@ func newStacks(app awscdk.App, functions string) (stacks, error) {
 	if err != nil {
 		return stacks{}, err
 	}
-	if err := stage.checkBuilt(httpapi.Routes()); err != nil {
+	if err := stage.checkBuilt(); err != nil {
 		return stacks{}, err
 	}
 	data := newDataStack(app, stage)

@@ -1,9 +1,14 @@
 package main
 
 import (
-	"github.com/aws/aws-cdk-go/awscdk/v2"
-	"github.com/aws/constructs-go/constructs/v10"
+	"strconv"
 
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"parley/shared/config"
 	"parley/shared/httpapi"
 )
 
@@ -16,11 +21,55 @@ func newServiceStack(app constructs.Construct, stage Stage, data *dataStack) aws
 	})
 
 	api := newAPI(stack, stage)
-	for _, routes := range byFunction(httpapi.Routes()) {
-		api.serve(routes, newFunction(stack, stage, routes, data, api.baseURL))
+	steps := newQueue(stack, simulatorSteps, awscdk.Duration_Minutes(jsii.Number(1)))
+	newSimulatorSecret(stack, stage)
+	env := data.environment()
+	env[config.BaseURL] = api.baseURL
+	env[config.TimeScale] = jsii.String(strconv.Itoa(stage.TimeScale))
+	env[config.SimulatorFunction] = stage.name(simulateCarrier)
+	env[config.SimulatorQueueURL] = steps.QueueUrl()
+	env[config.SimulatorSecret] = stage.name(httpapi.SimulatorSecret)
+	env[config.CallLifecycle] = machineARN(stack, stage, callLifecycle)
+
+	arn := func(g httpapi.Grant) *string {
+		switch {
+		case g.Everything:
+			return jsii.String("*")
+		case g.Function != "":
+			return namedARN(stack, "lambda", "function", stage.name(g.Function))
+		case g.Machine != "":
+			return machineARN(stack, stage, g.Machine)
+		case g.Queue != "":
+			return steps.QueueArn()
+		case g.Secret != "":
+			// Secrets Manager ends every secret's ARN with six characters of its own.
+			return namedARN(stack, "secretsmanager", "secret", jsii.String(*stage.name(g.Secret)+"-??????"))
+		}
+		return data.arn(g)
 	}
+	made := map[string]awslambda.Function{}
+	for _, f := range functions() {
+		made[f.name] = newFunction(stack, stage, f, env, arn)
+	}
+	for _, routes := range byFunction(httpapi.Routes()) {
+		api.serve(routes, made[routes[0].Function])
+	}
+	newLifecycles(stack, stage, data, steps, made)
 	newAlarms(stack, stage, api)
 	return stack
+}
+
+// machineARN is the ARN of a state machine by its name: a function that it calls and that
+// starts it would else make a circle.
+func machineARN(stack awscdk.Stack, stage Stage, name string) *string {
+	return namedARN(stack, "states", "stateMachine", stage.name(name))
+}
+
+func namedARN(stack awscdk.Stack, service, resource string, name *string) *string {
+	return stack.FormatArn(&awscdk.ArnComponents{
+		Service: jsii.String(service), Resource: jsii.String(resource), ResourceName: name,
+		ArnFormat: awscdk.ArnFormat_COLON_RESOURCE_NAME,
+	})
 }
 
 // byFunction groups routes by the function that serves them, in their order.

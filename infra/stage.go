@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -21,6 +22,7 @@ const local = "local"
 type Stage struct {
 	Name      string
 	BaseURL   string // public address of the API; empty: the one that AWS gives it
+	TimeScale int    // long durations are divided by it
 	Functions string // folder of the built functions
 }
 
@@ -36,7 +38,22 @@ func readStage(node constructs.Node, functions string) (Stage, error) {
 	if urlErr == nil {
 		urlErr = checkBaseURL(baseURL)
 	}
-	return Stage{Name: name, BaseURL: baseURL, Functions: functions}, errors.Join(nameErr, urlErr)
+	timeScale, scaleErr := readTimeScale(node)
+	return Stage{Name: name, BaseURL: baseURL, TimeScale: timeScale, Functions: functions}, errors.Join(nameErr, urlErr, scaleErr)
+}
+
+// readTimeScale is 1 where the context doesn't say. The command line gives texts, cdk.json
+// numbers.
+func readTimeScale(node constructs.Node) (int, error) {
+	value := node.TryGetContext(jsii.String("timeScale"))
+	if value == nil {
+		return 1, nil
+	}
+	scale, err := strconv.Atoi(fmt.Sprint(value))
+	if err != nil || scale < 1 {
+		return 0, fmt.Errorf("context timeScale: got %v, want a whole number from 1", value)
+	}
+	return scale, nil
 }
 
 // contextString is empty where the context lacks key.

@@ -13,8 +13,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/assertions"
 	"github.com/aws/jsii-runtime-go"
-
-	"parley/shared/httpapi"
 )
 
 func TestMain(m *testing.M) {
@@ -73,8 +71,8 @@ func build(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for arch := range architectures {
-		for _, route := range httpapi.Routes() {
-			name := filepath.Join(dir, arch, route.Function, "bootstrap")
+		for _, f := range functions() {
+			name := filepath.Join(dir, arch, f.name, "bootstrap")
 			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 				t.Fatal(err)
 			}

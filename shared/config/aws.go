@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 )
 
 // AWS loads the configuration of AWS clients as the SDK does by default.
@@ -22,6 +24,24 @@ func AWS(ctx context.Context, options ...func(*awsconfig.LoadOptions) error) (aw
 	}
 	cfg.HTTPClient = plainBodies{cfg.HTTPClient}
 	return cfg, nil
+}
+
+// MustAWS is AWS with defaults; it ends the process if that fails.
+func MustAWS() aws.Config {
+	cfg, err := AWS(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	return cfg
+}
+
+// MustReadSecret reads a secret's value; it ends the process if that fails.
+func MustReadSecret(cfg aws.Config, name string) []byte {
+	out, err := secretsmanager.NewFromConfig(cfg).GetSecretValue(context.Background(), &secretsmanager.GetSecretValueInput{SecretId: &name})
+	if err != nil {
+		log.Fatalf("read secret %s: %v", name, err)
+	}
+	return []byte(aws.ToString(out.SecretString))
 }
 
 // plainBodies hides WriteTo of the SDK's request bodies. The SDK closes a body as soon as

@@ -5,7 +5,9 @@ package config
 import (
 	"fmt"
 	"log"
+	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 )
 
@@ -17,6 +19,11 @@ const (
 	CountersTable      = "COUNTERS_TABLE"
 	Bucket             = "BUCKET"
 	BaseURL            = "BASE_URL"
+	TimeScale          = "TIME_SCALE"
+	SimulatorFunction  = "SIMULATOR_FUNCTION"
+	SimulatorQueueURL  = "SIMULATOR_QUEUE_URL"
+	SimulatorSecret    = "SIMULATOR_SECRET"
+	CallLifecycle      = "CALL_LIFECYCLE"
 )
 
 // Config is what a function needs to know of its stage.
@@ -27,6 +34,11 @@ type Config struct {
 	CountersTable      string
 	Bucket             string
 	BaseURL            string // public address of the API, without a trailing slash
+	TimeScale          int    // long durations are divided by it; 1 unless a stage is for trying things out
+	SimulatorFunction  string // name of simulate-carrier
+	SimulatorQueueURL  string // of the steps that it plays later
+	SimulatorSecret    string // name of the secret that signs its callbacks
+	CallLifecycle      string // ARN of the state machine of calls
 }
 
 // Load reads a Config with getenv. The error names every variable that is missing.
@@ -46,15 +58,26 @@ func Load(getenv func(string) string) (Config, error) {
 		CountersTable:      get(CountersTable),
 		Bucket:             get(Bucket),
 		BaseURL:            strings.TrimSuffix(get(BaseURL), "/"),
+		SimulatorFunction:  get(SimulatorFunction),
+		SimulatorQueueURL:  get(SimulatorQueueURL),
+		SimulatorSecret:    get(SimulatorSecret),
+		CallLifecycle:      get(CallLifecycle),
 	}
+	scale := get(TimeScale)
 	if missing != nil {
 		return Config{}, fmt.Errorf("read configuration: not set: %s", strings.Join(missing, ", "))
+	}
+	var err error
+	if cfg.TimeScale, err = strconv.Atoi(scale); err != nil || cfg.TimeScale < 1 {
+		return Config{}, fmt.Errorf("read configuration: %s is %q, want a number from 1", TimeScale, scale)
 	}
 	return cfg, nil
 }
 
-// MustLoad reads the process's environment and ends the process if something is missing.
+// MustLoad begins a function: it makes its log lines JSON and reads its environment. It
+// ends the process if something is missing.
 func MustLoad() Config {
+	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil)))
 	cfg, err := Load(os.Getenv)
 	if err != nil {
 		log.Fatal(err)

@@ -5,21 +5,39 @@ import (
 	"testing"
 )
 
-func TestLoad(t *testing.T) {
-	env := map[string]string{
+func environment() map[string]string {
+	return map[string]string{
 		ConversationsTable: "c", WorkspacesTable: "w", DeliveriesTable: "d", CountersTable: "n",
-		Bucket: "b", BaseURL: "https://api.example.com/",
+		Bucket: "b", BaseURL: "https://api.example.com/", TimeScale: "60",
+		SimulatorFunction: "f", SimulatorQueueURL: "q", SimulatorSecret: "s", CallLifecycle: "m",
 	}
-	got, err := Load(func(name string) string { return env[name] })
-	want := Config{"c", "w", "d", "n", "b", "https://api.example.com"}
+}
+
+func load(env map[string]string) (Config, error) {
+	return Load(func(name string) string { return env[name] })
+}
+
+func TestLoad(t *testing.T) {
+	got, err := load(environment())
+	want := Config{"c", "w", "d", "n", "b", "https://api.example.com", 60, "f", "q", "s", "m"}
 	if err != nil || got != want {
 		t.Errorf("Load = %+v, %v; want %+v", got, err, want)
 	}
 }
 
+func TestLoadRefusesABadScale(t *testing.T) {
+	for _, scale := range []string{"0", "-1", "1.5", "x"} {
+		env := environment()
+		env[TimeScale] = scale
+		if _, err := load(env); err == nil || !strings.Contains(err.Error(), TimeScale) {
+			t.Errorf("%s=%s: error %v, want one that names it", TimeScale, scale, err)
+		}
+	}
+}
+
 func TestLoadNamesEverythingMissing(t *testing.T) {
-	_, err := Load(func(string) string { return "" })
-	for _, name := range []string{ConversationsTable, WorkspacesTable, DeliveriesTable, CountersTable, Bucket, BaseURL} {
+	_, err := load(nil)
+	for name := range environment() {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("error %v does not name %s", err, name)
 		}

@@ -20,36 +20,45 @@ type API struct {
 	huma    huma.API
 	mux     *http.ServeMux
 	store   *dynamo.Store
+	calling Calling
 	baseURL string // public address, without a trailing slash
 	now     func() time.Time
 	keys    keyring
 	limits  limiter
 }
 
-// Handler serves the routes, and 404 and 405 beside them. baseURL is the API's public
-// address, without a trailing slash.
-func Handler(store *dynamo.Store, baseURL string, routes ...Route) http.Handler {
-	return newAPI(store, baseURL, routes).handler(func(string) bool { return true })
+// Service is what the API stands on.
+type Service struct {
+	Store   *dynamo.Store
+	BaseURL string  // the API's public address, without a trailing slash
+	Calling Calling // for CreateCall alone
+}
+
+// Handler serves the routes, and 404 and 405 beside them.
+func Handler(service Service, routes ...Route) http.Handler {
+	return newAPI(service, routes).handler(func(string) bool { return true })
 }
 
 // DefaultHandler serves GET /open-api, and answers everything that the gateway found no
 // route for. It knows all routes, but serves no other: a HEAD of one of them is a 405.
-func DefaultHandler(store *dynamo.Store, baseURL string, routes []Route) http.Handler {
+func DefaultHandler(service Service, routes []Route) http.Handler {
 	own := GetOpenAPI.Method + " " + GetOpenAPI.Path
-	return newAPI(store, baseURL, routes).handler(func(pattern string) bool { return pattern == own })
+	return newAPI(service, routes).handler(func(pattern string) bool { return pattern == own })
 }
 
-func newAPI(store *dynamo.Store, baseURL string, routes []Route) *API {
+func newAPI(service Service, routes []Route) *API {
 	configureHuma()
 	mux := http.NewServeMux()
 	a := &API{
-		huma: humago.New(mux, document(baseURL)), mux: mux,
-		store: store, baseURL: baseURL, now: time.Now,
+		huma: humago.New(mux, document(service.BaseURL)), mux: mux,
+		store: service.Store, calling: service.Calling, baseURL: service.BaseURL, now: time.Now,
 	}
-	a.keys = keyring{store: store, now: a.now}
-	a.limits = limiter{store: store, now: a.now}
+	a.keys = keyring{store: a.store, now: a.now}
+	a.limits = limiter{store: a.store, now: a.now}
 	for _, route := range routes {
-		route.register(a, route)
+		if route.register != nil {
+			route.register(a, route)
+		}
 	}
 	return a
 }
@@ -73,7 +82,10 @@ func operation[I, O any](a *API, route Route, described huma.Operation, handle f
 	described.OperationID = route.Function
 	described.Method, described.Path = route.Method, route.Path
 	described.Security = []map[string][]string{{bearer: {}}}
-	described.Middlewares = huma.Middlewares{a.authenticate, a.limit(route)}
+	described.Middlewares = huma.Middlewares{a.authenticate, a.limit(route), a.addCalling}
+	if route.Auth == ByPlacingKey {
+		described.Middlewares = huma.Middlewares{a.authenticate, a.mayPlaceCalls, a.limit(route), a.addCalling}
+	}
 	describeProblems(&described)
 	huma.Register(a.huma, described, handle)
 }

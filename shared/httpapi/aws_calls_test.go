@@ -38,7 +38,7 @@ func TestAWSCalls(t *testing.T) {
 	}
 	defineAssistants(t, store, k.ws)
 	handler := api(store)
-	limited := Handler(store.Store, baseURL, limitedTo(ListCalls, Limit{PerHour: 1}))
+	limited := Handler(Service{Store: store.Store, BaseURL: baseURL}, limitedTo(ListCalls, Limit{PerHour: 1}))
 
 	one := string(callOf(k.ws, 0).CallID)
 	large := callOf(k.ws, 60)
@@ -103,7 +103,7 @@ func TestAWSCalls(t *testing.T) {
 
 // granted tells whether the row lets its function do what it did.
 func granted(route Route, operation string) bool {
-	return slices.ContainsFunc(slices.Concat(KeyGrants, route.Grants), func(grant Grant) bool {
+	return slices.ContainsFunc(route.AllGrants(), func(grant Grant) bool {
 		return slices.Contains(grant.Actions, strings.Replace(operation, "s3:GET", "s3:GetObject", 1))
 	})
 }

@@ -294,8 +294,8 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	store := newStore(t)
 	k := newTenant(t, store)
 	all := api(store)
-	fallback := DefaultHandler(store.Store, baseURL, Routes())
-	one := Handler(store.Store, baseURL, ListCalls)
+	fallback := DefaultHandler(Service{Store: store.Store, BaseURL: baseURL}, Routes())
+	one := Handler(Service{Store: store.Store, BaseURL: baseURL}, ListCalls)
 	call := "/v1/calls/" + someID
 	tests := []struct {
 		name           string

@@ -58,7 +58,7 @@ func FuzzRequest(f *testing.F) {
 	for i := range routes {
 		routes[i].Limit = Limit{}
 	}
-	handler := Handler(store.Store, baseURL, routes...)
+	handler := Handler(Service{Store: store.Store, BaseURL: baseURL}, routes...)
 	function := Lambda(handler)
 	f.Fuzz(func(t *testing.T, method, target string) {
 		answer, err := function(context.Background(), eventOf(method, target, auth))

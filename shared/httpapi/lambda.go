@@ -3,10 +3,8 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"log"
 	"log/slog"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -19,21 +17,23 @@ import (
 
 // Start serves one route as a Lambda function behind an HTTP API (payload format 2.0).
 func Start(cfg config.Config, route Route) {
-	lambda.Start(Lambda(Handler(mustOpenStore(cfg), cfg.BaseURL, route)))
+	lambda.Start(Lambda(Handler(mustOpen(cfg), route)))
+}
+
+// StartCalling serves a route that places calls as a Lambda function.
+func StartCalling(cfg config.Config, route Route, calling Calling) {
+	service := mustOpen(cfg)
+	service.Calling = calling
+	lambda.Start(Lambda(Handler(service, route)))
 }
 
 // StartDefault serves GET /open-api, and 404 and 405, as a Lambda function.
 func StartDefault(cfg config.Config, routes []Route) {
-	lambda.Start(Lambda(DefaultHandler(mustOpenStore(cfg), cfg.BaseURL, routes)))
+	lambda.Start(Lambda(DefaultHandler(mustOpen(cfg), routes)))
 }
 
-func mustOpenStore(cfg config.Config) *dynamo.Store {
-	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stderr, nil)))
-	aws, err := config.AWS(context.Background())
-	if err != nil {
-		log.Fatal(err)
-	}
-	return dynamo.New(aws, cfg)
+func mustOpen(cfg config.Config) Service {
+	return Service{Store: dynamo.New(config.MustAWS(), cfg), BaseURL: cfg.BaseURL}
 }
 
 type (

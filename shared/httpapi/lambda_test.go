@@ -70,9 +70,9 @@ func TestSampleEventsInvoke(t *testing.T) {
 		if route.Method != http.MethodGet {
 			continue
 		}
-		handler := Handler(store.Store, baseURL, route)
+		handler := Handler(Service{Store: store.Store, BaseURL: baseURL}, route)
 		if route.Function == DefaultFunction {
-			handler = DefaultHandler(store.Store, baseURL, Routes())
+			handler = DefaultHandler(Service{Store: store.Store, BaseURL: baseURL}, Routes())
 		}
 		function := Lambda(handler)
 		event := readEvent(t, route.Function)

@@ -119,21 +119,24 @@ const maxSeen = 10_000
 
 func (l *limiter) count(ctx context.Context, route Route, key conversation.APIKey) (dynamo.Requests, bool, error) {
 	who := string(key.APIKeyID) + "#" + route.Function
+	if route.Limit.PerWorkspace {
+		who = string(key.WorkspaceID) + "#" + route.Function
+	}
 	l.mu.Lock()
 	last := l.seen[who]
 	l.mu.Unlock()
 	if l.now().Before(last.deniedUntil) {
 		return last.Requests, false, nil
 	}
-	limit := Limit{cmp.Or(route.Limit.PerHour, math.MaxInt32), cmp.Or(route.Limit.PerSecond, math.MaxInt32)}
-	count, admitted, err := l.store.CountRequest(ctx, key.WorkspaceID, who, limit.PerHour, limit.PerSecond, last.Requests)
+	perHour, perSecond := cmp.Or(route.Limit.PerHour, math.MaxInt32), cmp.Or(route.Limit.PerSecond, math.MaxInt32)
+	count, admitted, err := l.store.CountRequest(ctx, key.WorkspaceID, who, perHour, perSecond, last.Requests)
 	if err != nil {
 		return dynamo.Requests{}, false, err
 	}
 	now := seen{Requests: count}
 	if !admitted {
 		now.deniedUntil = count.Second.Add(time.Second)
-		if count.InHour >= limit.PerHour {
+		if count.InHour >= perHour {
 			now.deniedUntil = count.Second.Truncate(time.Hour).Add(time.Hour)
 		}
 	}

@@ -36,10 +36,10 @@ func TestLimitsAreExactOverFunctions(t *testing.T) {
 		retryAfter        string
 		detail            string
 	}{
-		"hour":   {Limit{5, 100}, hour, `"hour";r=0;t=1800, "second";r=95;t=1`, "1800", "rate limit exceeded: 5 requests per hour"},
-		"second": {Limit{1000, 5}, second, `"hour";r=995;t=1800, "second";r=0;t=1`, "1", "rate limit exceeded: 5 requests per second"},
+		"hour":   {Limit{PerHour: 5, PerSecond: 100}, hour, `"hour";r=0;t=1800, "second";r=95;t=1`, "1800", "rate limit exceeded: 5 requests per hour"},
+		"second": {Limit{PerHour: 1000, PerSecond: 5}, second, `"hour";r=995;t=1800, "second";r=0;t=1`, "1", "rate limit exceeded: 5 requests per second"},
 		"both": {
-			Limit{5, 5}, "\"hour\";q=5;w=3600, \"second\";q=5;w=1", `"hour";r=0;t=1800, "second";r=0;t=1`, "1800",
+			Limit{PerHour: 5, PerSecond: 5}, "\"hour\";q=5;w=3600, \"second\";q=5;w=1", `"hour";r=0;t=1800, "second";r=0;t=1`, "1800",
 			"rate limit exceeded: 5 requests per hour, 5 requests per second",
 		},
 	}
@@ -111,7 +111,7 @@ func TestEveryKnownCallerCounts(t *testing.T) {
 	store := newStore(t)
 	k := newTenant(t, store, conversation.BlockCall)
 	now := time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC)
-	handler := apiAt(store, &now, limitedTo(GetCall, Limit{3, 100}))
+	handler := apiAt(store, &now, limitedTo(GetCall, Limit{PerHour: 3, PerSecond: 100}))
 	for target, status := range map[string]int{
 		"/v1/calls/1":                           http.StatusBadRequest,
 		"/v1/calls/" + someID:                   http.StatusNotFound,
@@ -131,7 +131,7 @@ func TestNoLimit(t *testing.T) {
 	store := newStore(t)
 	k := newTenant(t, store)
 	for name, limit := range map[string]Limit{"none": {}, "per hour": {PerHour: 1000}, "per second": {PerSecond: 100}} {
-		handler := Handler(store.Store, baseURL, limitedTo(ListCalls, limit))
+		handler := Handler(Service{Store: store.Store, BaseURL: baseURL}, limitedTo(ListCalls, limit))
 		for range 3 {
 			got := k.get(t, handler, "/v1/calls")
 			policy := got.header.Get("RateLimit-Policy")

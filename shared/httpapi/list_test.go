@@ -364,7 +364,7 @@ func TestListsByProperty(t *testing.T) {
 	for i := range routes {
 		routes[i].Limit = Limit{}
 	}
-	handler := Handler(store.Store, baseURL, routes...)
+	handler := Handler(Service{Store: store.Store, BaseURL: baseURL}, routes...)
 	calls := rapid.Custom(func(rt *rapid.T) []conversation.Call { return drawCalls(rt, k.ws) }).Example(1)
 	messages := rapid.Custom(func(rt *rapid.T) []conversation.Message { return drawMessages(rt, k.ws) }).Example(2)
 	threads := rapid.Custom(func(rt *rapid.T) []conversation.Thread { return drawThreads(rt, k.ws) }).Example(3)

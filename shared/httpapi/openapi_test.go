@@ -45,7 +45,7 @@ func golden(t *testing.T, name string, got []byte) {
 // openAPI is the document as the service gives it.
 func openAPI(t testing.TB) []byte {
 	t.Helper()
-	text, err := json.MarshalIndent(newAPI(nil, baseURL, Routes()).huma.OpenAPI(), "", "  ")
+	text, err := json.MarshalIndent(newAPI(Service{BaseURL: baseURL}, Routes()).huma.OpenAPI(), "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestAnswersAreAsDocumented(t *testing.T) {
 	defineAssistants(t, store, k.ws)
 
 	handler := api(store)
-	limited := Handler(store.Store, baseURL, limitedTo(ListCalls, Limit{PerHour: 1}), limitedTo(ListThreads, Limit{PerHour: 1}))
+	limited := Handler(Service{Store: store.Store, BaseURL: baseURL}, limitedTo(ListCalls, Limit{PerHour: 1}), limitedTo(ListThreads, Limit{PerHour: 1}))
 	limitedKey := anotherKey(t, store, k.ws)
 	want[callList](t, limitedKey.get(t, limited, "/v1/calls"), http.StatusOK)
 	broken := newStore(t)

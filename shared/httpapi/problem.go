@@ -38,6 +38,11 @@ func problem(status int, details ...string) *Problem {
 	return &Problem{Detail: details, Code: codes[status], status: status}
 }
 
+// coded is a problem that its status alone doesn't tell.
+func coded(status int, code, detail string) *Problem {
+	return &Problem{Detail: []string{detail}, Code: code, status: status}
+}
+
 func (p *Problem) Error() string             { return strings.Join(p.Detail, "; ") }
 func (p *Problem) GetStatus() int            { return p.status }
 func (p *Problem) ContentType(string) string { return "application/json" }
@@ -52,7 +57,7 @@ func newProblem(ctx context.Context, status int, message string, errs []error) *
 	case status >= 500:
 		slog.ErrorContext(ctx, message, "request_id", requestID(ctx), "error", err)
 		return problem(http.StatusInternalServerError, "the service failed to answer; the cause is in its log under this X-Request-Id")
-	case status == http.StatusUnprocessableEntity:
+	case status == http.StatusUnprocessableEntity || status == http.StatusUnsupportedMediaType:
 		status = http.StatusBadRequest
 	}
 	if len(errs) == 0 {

@@ -185,7 +185,9 @@ func revoke(t testing.TB, store aLine, key tenant) {
 }
 
 // api serves all routes.
-func api(store aLine) http.Handler { return Handler(store.Store, baseURL, Routes()...) }
+func api(store aLine) http.Handler {
+	return Handler(Service{Store: store.Store, BaseURL: baseURL}, Routes()...)
+}
 
 // apiAt serves routes, by default all, by a clock that the test moves.
 func apiAt(store aLine, now *time.Time, routes ...Route) http.Handler {
@@ -193,7 +195,7 @@ func apiAt(store aLine, now *time.Time, routes ...Route) http.Handler {
 		routes = Routes()
 	}
 	clock := func() time.Time { return *now }
-	a := newAPI(store.WithClock(clock), baseURL, routes)
+	a := newAPI(Service{Store: store.WithClock(clock), BaseURL: baseURL}, routes)
 	a.now, a.keys.now, a.limits.now = clock, clock, clock
 	return a.handler(func(string) bool { return true })
 }

@@ -1,0 +1,170 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"parley/shared/agent"
+	"parley/shared/carrier"
+	"parley/shared/conversation"
+	"parley/shared/dynamo"
+)
+
+// complete does the work after a call that has ended: recording, analysis, evaluations,
+// costs, metrics. A part that fails is left out, as call.completed must come; what can be
+// tried again is what the workspace or the table can't be read for.
+func (c *Calls) complete(ctx context.Context, call dynamo.StoredCall) error {
+	ws, assistant, err := c.Store.CallConfig(ctx, call.WorkspaceID, call.AssistantID)
+	if err != nil {
+		return err
+	}
+	customer, err := c.customer(ctx, call.CallRecord)
+	if err != nil {
+		return err
+	}
+	done := dynamo.Completion{Customer: customer}
+	done.Recording, done.PerformanceMetrics = c.recording(ctx, call)
+	done.Analysis, done.Evaluations = c.judge(ctx, call, ws, assistant)
+	if done.Costs, err = callCosts(ws, call.DurationSeconds); err != nil {
+		logFailure(ctx, call.CallRecord, "costs", err)
+	}
+	done.At = conversation.At(c.Now())
+	return c.Store.CompleteCall(ctx, call, done)
+}
+
+// customer is the call's customer with the id that the workspace knows it by.
+func (c *Calls) customer(ctx context.Context, call conversation.CallRecord) (*conversation.Customer, error) {
+	if call.Customer == nil || call.Customer.Phone == "" {
+		return call.Customer, nil
+	}
+	known, err := c.Store.NameCustomer(ctx, call.WorkspaceID, *call.Customer)
+	return &known, err
+}
+
+// recording awaits the call's audio and stores it. The carrier is asked for the state
+// anyway, so the latencies come with it.
+func (c *Calls) recording(ctx context.Context, call dynamo.StoredCall) (*conversation.Recording, *conversation.PerformanceMetrics) {
+	deadline := c.Now().Add(c.Scale.Of(recordingTimeout))
+	for {
+		state, err := c.fetch(ctx, call)
+		if err != nil {
+			logFailure(ctx, call.CallRecord, "recording", err)
+			return &conversation.Recording{Status: conversation.RecordingFailed}, nil
+		}
+		switch state.Recording {
+		case conversation.RecordingPending, conversation.RecordingProcessing:
+			if c.Now().Before(deadline) && wait(ctx, c.Scale.Of(2*time.Second)) == nil {
+				continue
+			}
+			logFailure(ctx, call.CallRecord, "recording", errors.New("it isn't there in time"))
+			return &conversation.Recording{Status: conversation.RecordingFailed}, metrics(state.Latencies)
+		case conversation.RecordingComplete:
+			if err := c.fetchAudio(ctx, call); err != nil {
+				logFailure(ctx, call.CallRecord, "recording", err)
+				return &conversation.Recording{Status: conversation.RecordingFailed}, metrics(state.Latencies)
+			}
+			return &conversation.Recording{Status: conversation.RecordingComplete, Available: true}, metrics(state.Latencies)
+		default:
+			return &conversation.Recording{Status: cmp.Or(state.Recording, conversation.RecordingAbsent)}, metrics(state.Latencies)
+		}
+	}
+}
+
+func (c *Calls) fetchAudio(ctx context.Context, call dynamo.StoredCall) error {
+	by, err := c.carrierOf(call.CallRecord)
+	if err != nil {
+		return err
+	}
+	audio, err := by.FetchRecording(ctx, refOf(call.CallRecord))
+	if err != nil {
+		return fmt.Errorf("fetch the recording of call %s: %w", call.CallID, err)
+	}
+	return c.Store.PutRecording(ctx, call.WorkspaceID, call.CallID, audio)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// judge lets the agent analyse and evaluate the call.
+func (c *Calls) judge(ctx context.Context, call dynamo.StoredCall, ws conversation.Workspace, assistant conversation.AssistantConfig) (*conversation.Analysis, []conversation.Evaluation) {
+	thinker, err := c.Agent(cmp.Or(assistant.Model, ws.Model))
+	if err != nil {
+		logFailure(ctx, call.CallRecord, "analysis", err)
+		return nil, nil
+	}
+	said := agent.Conversation{
+		Prompt: conversation.Render(assistant.Prompt, variables(ws, call.CallRecord, c.Now())),
+		Turns:  call.Transcript,
+	}
+	var analysis *conversation.Analysis
+	if made, err := thinker.Analyse(ctx, said); err == nil {
+		analysis = &made
+	} else {
+		logFailure(ctx, call.CallRecord, "analysis", err)
+	}
+	enabled := slices.DeleteFunc(slices.Clone(assistant.Criteria), func(c conversation.Criterion) bool { return !c.Enabled })
+	evaluations, err := thinker.Evaluate(ctx, said, enabled)
+	if err != nil {
+		logFailure(ctx, call.CallRecord, "evaluations", err)
+		return analysis, nil
+	}
+	return analysis, evaluations
+}
+
+// callCosts prices a call by its seconds. Amounts have four decimals.
+func callCosts(ws conversation.Workspace, seconds int) (*conversation.CallCosts, error) {
+	costs := &conversation.CallCosts{Currency: ws.Currency, Components: []conversation.CostComponent{}}
+	total := decimal.Zero
+	for _, part := range []struct{ name, perMinute string }{
+		{"telephony", ws.Prices.TelephonyPerMinute},
+		{"assistant", ws.Prices.AssistantPerMinute},
+	} {
+		price, err := decimal.NewFromString(part.perMinute)
+		if err != nil {
+			return nil, fmt.Errorf("price of %s: %w", part.name, err)
+		}
+		amount := price.Mul(decimal.NewFromInt(int64(seconds))).DivRound(decimal.NewFromInt(60), 4)
+		total = total.Add(amount)
+		costs.Components = append(costs.Components, conversation.CostComponent{Type: part.name, Amount: amount.StringFixed(4)})
+	}
+	costs.Total = total.StringFixed(4)
+	return costs, nil
+}
+
+// metrics sums up the latencies of the assistant's turns; none is no metrics.
+func metrics(turns []carrier.TurnLatency) *conversation.PerformanceMetrics {
+	if len(turns) == 0 {
+		return nil
+	}
+	of := func(pick func(carrier.TurnLatency) int) conversation.Latency {
+		values := make([]int, len(turns))
+		for i, turn := range turns {
+			values[i] = pick(turn)
+		}
+		slices.Sort(values)
+		return conversation.Latency{
+			P50: percentile(values, 50), P90: percentile(values, 90), P95: percentile(values, 95), Max: values[len(values)-1], Count: len(values),
+		}
+	}
+	return &conversation.PerformanceMetrics{
+		Speech:   of(func(t carrier.TurnLatency) int { return t.Speech }),
+		Model:    of(func(t carrier.TurnLatency) int { return t.Model }),
+		Voice:    of(func(t carrier.TurnLatency) int { return t.Voice }),
+		EndToEnd: of(func(t carrier.TurnLatency) int { return t.Speech + t.Model + t.Voice }),
+	}
+}
+
+// percentile is the nearest-rank percentile of sorted values.
+func percentile(sorted []int, p int) int { return sorted[(len(sorted)*p+99)/100-1] }
