@@ -99,7 +99,7 @@ func registerCreateCall(a *API, route Route) {
 			http.StatusForbidden, http.StatusNotFound, http.StatusConflict,
 			http.StatusRequestEntityTooLarge, http.StatusBadGateway,
 		},
-		MaxBodyBytes:  maxBodyBytes + 1, // the library refuses an equal count
+		MaxBodyBytes: maxBodyBytes + 1, // the library refuses an equal count
 	}, a.createCall)
 }
 
