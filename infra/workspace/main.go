@@ -1,5 +1,5 @@
-// Command workspace is the operator's: it applies workspace definitions to a stage and
-// makes API keys. README and the type file say what a definition holds.
+// Command workspace is the operator's: it applies workspace definitions to a stage, makes
+// API keys and credits balances. README and the type file say what a definition holds.
 package main
 
 import (
@@ -21,6 +21,8 @@ const usage = `usage:
         makes a workspace what FILE says, and shows what changes
   workspace key --stage S --workspace ID --label L [--blocks default|all|a,b,c] [--place-calls]
         makes an API key and shows it, this once
+  workspace credit --stage S --workspace ID --amount N
+        adds an amount to the workspace's balance and shows the new one
 `
 
 func main() {
@@ -45,6 +47,8 @@ func run(ctx context.Context, args []string) error {
 		return runApply(ctx, args)
 	case "key":
 		return runKey(ctx, args)
+	case "credit":
+		return runCredit(ctx, args)
 	}
 	return flag.ErrHelp
 }
@@ -98,6 +102,29 @@ func runKey(ctx context.Context, args []string) error {
 		Blocks:      readable,
 		PlaceCalls:  *placeCalls,
 	}, os.Stdout)
+}
+
+func runCredit(ctx context.Context, args []string) error {
+	flags := newFlags()
+	stage := flags.String("stage", "", "")
+	workspace := flags.String("workspace", "", "")
+	amount := flags.String("amount", "", "")
+	others, err := parseArgs(flags, args)
+	if err != nil {
+		return err
+	}
+	if len(others) > 0 || *stage == "" || *workspace == "" || *amount == "" {
+		return errors.New("credit needs --stage, --workspace and --amount, and nothing that is no flag")
+	}
+	added, err := parseAmount(*amount)
+	if err != nil {
+		return err
+	}
+	store, err := open(ctx, *stage)
+	if err != nil {
+		return err
+	}
+	return credit(ctx, store, conversation.WorkspaceID(*workspace), added, os.Stdout)
 }
 
 // newFlags makes a set of flags that leaves it to main to print what is wrong with them.

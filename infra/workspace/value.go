@@ -17,6 +17,7 @@ import (
 	"golang.org/x/text/currency"
 	"golang.org/x/text/language"
 
+	"parley/shared/carrier/phone"
 	"parley/shared/conversation"
 )
 
@@ -149,9 +150,9 @@ func clock(s string) (string, error) {
 
 // phoneNumber is a valid number in E.164, with its country.
 func phoneNumber(s string) (conversation.PhoneNumber, error) {
-	parsed, err := phonenumbers.Parse(s, "")
-	if err != nil || !phonenumbers.IsValidNumber(parsed) || phonenumbers.Format(parsed, phonenumbers.E164) != s {
-		return conversation.PhoneNumber{}, fmt.Errorf("must be a valid phone number in E.164, such as +12025550100, and is %q", s)
+	country, err := phone.Country(s)
+	if err != nil {
+		return conversation.PhoneNumber{}, fmt.Errorf("%w, and is %q", err, s)
 	}
-	return conversation.PhoneNumber{PhoneNumber: s, Country: phonenumbers.GetRegionCodeForNumber(parsed)}, nil
+	return conversation.PhoneNumber{PhoneNumber: s, Country: country}, nil
 }

@@ -265,30 +265,6 @@ func (s *Store) CompleteCall(ctx context.Context, call StoredCall, c Completion)
 	return wrap(t.commit(ctx, s.db), "complete call %s", call.CallID)
 }
 
-// Credit adds an amount, a decimal, to a workspace's balance and returns the new balance.
-func (s *Store) Credit(ctx context.Context, ws conversation.WorkspaceID, amount string) (string, error) {
-	expr, err := expression.NewBuilder().
-		WithUpdate(expression.Add(expression.Name(balanceAttribute), expression.Value(attributevalue.Number(amount)))).
-		WithCondition(exists).Build()
-	if err != nil {
-		return "", wrap(err, "credit workspace %s", ws)
-	}
-	out, err := s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: s.table(Workspaces), Key: key(workspaceID(ws)),
-		UpdateExpression: expr.Update(), ConditionExpression: expr.Condition(),
-		ExpressionAttributeNames: expr.Names(), ExpressionAttributeValues: expr.Values(),
-		ReturnValues: types.ReturnValueUpdatedNew,
-	})
-	if isConditionFailed(err) {
-		err = conversation.ErrNotFound
-	}
-	if err != nil {
-		return "", wrap(err, "credit workspace %s", ws)
-	}
-	balance, _ := out.Attributes[balanceAttribute].(*types.AttributeValueMemberN)
-	return balance.Value, nil
-}
-
 // parts makes an update that sets the fields of a struct that have a value. A field that
 // would make the call's item too large goes to S3.
 func (s *Store) parts(ctx context.Context, call StoredCall, fields any) (expression.UpdateBuilder, error) {
