@@ -56,9 +56,11 @@ func newAPI(service Service, routes []Route) *API {
 	a.keys = keyring{store: a.store, now: a.now}
 	a.limits = limiter{store: a.store, now: a.now}
 	for _, route := range routes {
-		if route.register != nil {
-			route.register(a, route)
+		if route.register == nil { // somebody else's, known so that its other methods are a 405
+			mux.Handle(route.Method+" "+route.Path, http.NotFoundHandler())
+			continue
 		}
+		route.register(a, route)
 	}
 	return a
 }
