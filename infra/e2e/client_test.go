@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -42,11 +43,21 @@ func (k key) get(t testing.TB, target string) answer {
 	return ask(t, usualClient, http.MethodGet, target, k.header())
 }
 
-// ask makes a request and checks what is true of every answer of ours. It may be called
-// from any goroutine.
+// ask makes a request without a body, as send does.
 func ask(t testing.TB, client *http.Client, method, target, authorization string) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, deployed(t).BaseURL, nil)
+	header := http.Header{}
+	if authorization != "" {
+		header.Set("Authorization", authorization)
+	}
+	return send(t, client, method, target, header, nil)
+}
+
+// send makes a request and checks what is true of every answer of ours. It may be called
+// from any goroutine.
+func send(t testing.TB, client *http.Client, method, target string, header http.Header, body []byte) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, deployed(t).BaseURL, bytes.NewReader(body))
 	if err != nil {
 		t.Error(err)
 		return answer{}
@@ -54,20 +65,18 @@ func ask(t testing.TB, client *http.Client, method, target, authorization string
 	// Not parsed and put together again: malformed ones are the API's to refuse.
 	path, query, _ := strings.Cut(target, "?")
 	req.URL.Opaque, req.URL.RawQuery = path, query
-	if authorization != "" {
-		req.Header.Set("Authorization", authorization)
-	}
+	req.Header = header
 	res, err := client.Do(req)
 	if err != nil {
 		t.Error(err)
 		return answer{request: req}
 	}
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
+	text, err := io.ReadAll(res.Body)
 	if err != nil {
 		t.Error(err)
 	}
-	got := answer{req, res.StatusCode, res.Header, body}
+	got := answer{req, res.StatusCode, res.Header, text}
 	got.check(t, fmt.Sprintf("%s %.200s", method, target), path)
 	return got
 }

@@ -35,8 +35,9 @@ type stack struct {
 	Assistants       map[string]conversation.AssistantID `json:"assistants"`
 	Numbers          map[string][]string                 `json:"numbers"`
 
-	aws   aws.Config
-	store *dynamo.Store
+	aws    aws.Config
+	config config.Config // its tables and its bucket
+	store  *dynamo.Store
 }
 
 // running is the stack that all tests share; each has workspaces and keys of its own.
@@ -150,12 +151,13 @@ func (s *stack) open(ctx context.Context) error {
 	for _, output := range found.Stacks[0].Outputs {
 		values[aws.ToString(output.OutputKey)] = aws.ToString(output.OutputValue)
 	}
-	s.store = dynamo.New(s.aws, config.Config{
+	s.config = config.Config{
 		ConversationsTable: values["ConversationsTable"],
 		WorkspacesTable:    values["WorkspacesTable"],
 		DeliveriesTable:    values["DeliveriesTable"],
 		CountersTable:      values["CountersTable"],
 		Bucket:             values["Bucket"],
-	})
+	}
+	s.store = dynamo.New(s.aws, s.config)
 	return nil
 }

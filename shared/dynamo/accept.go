@@ -139,12 +139,21 @@ func (s *Store) AcceptCall(ctx context.Context, a Acceptance) (replay conversati
 		expression.Name(balanceAttribute).GreaterThan(expression.Value(0)), ErrNoBalance)
 
 	err = t.commit(ctx, s.db)
-	if errors.Is(err, errKeyExists) {
+	for attempt := 1; errors.Is(err, errKeyExists); attempt++ {
 		replay, readErr := s.keyOwner(ctx, call)
-		if readErr == nil && replay == call.CallID {
+		switch {
+		case readErr == nil && replay == call.CallID:
 			return "", nil // this very call: the answer to its write was lost
+		case readErr == nil:
+			return replay, nil
+		case !errors.Is(readErr, conversation.ErrNotFound):
+			return "", wrap(readErr, "accept call %s", call.CallID)
 		}
-		return replay, wrap(readErr, "accept call %s", call.CallID)
+		// The call that had the key was refused meanwhile, and the key is free again.
+		if err := pause(ctx, attempt); err != nil {
+			return "", wrap(err, "accept call %s", call.CallID)
+		}
+		err = t.commit(ctx, s.db)
 	}
 	if errors.Is(err, errCallExists) {
 		return "", nil

@@ -120,12 +120,13 @@ func (s *Store) PostponeCall(ctx context.Context, ws conversation.WorkspaceID, c
 }
 
 // StoreToken notes the token of the task that waits for the call's next change, unless a
-// later attempt's is there, and returns the call. attempt sorts by when it began.
+// later attempt's is there, and returns the call. attempt sorts by when it began. The same
+// attempt may come again: the SDK repeats a write whose answer was lost.
 func (s *Store) StoreToken(ctx context.Context, ws conversation.WorkspaceID, callID conversation.CallID, token, attempt string) (conversation.CallRecord, error) {
 	tokenAt := expression.Name("token_at")
 	expr, err := expression.NewBuilder().
 		WithUpdate(expression.Set(expression.Name("token"), expression.Value(token)).Set(tokenAt, expression.Value(attempt))).
-		WithCondition(exists.And(tokenAt.AttributeNotExists().Or(tokenAt.LessThan(expression.Value(attempt))))).
+		WithCondition(exists.And(tokenAt.AttributeNotExists().Or(tokenAt.LessThanEqual(expression.Value(attempt))))).
 		Build()
 	if err != nil {
 		return conversation.CallRecord{}, wrap(err, "store token of call %s", callID)

@@ -91,7 +91,9 @@ func backoff(attempt int, _ error) (time.Duration, error) {
 }
 
 // isTransient knows the failures that the SDK leaves to its callers: a write that met a
-// transaction, and a transaction whose every reason to be canceled is of that kind.
+// transaction, and a transaction that met another or was throttled. A condition that failed
+// is an answer, unless one of the other items was in another transaction's hands: that one
+// may be writing the very idempotency key that decides.
 func isTransient(err error) aws.Ternary {
 	if conflict := new(types.TransactionConflictException); errors.As(err, &conflict) {
 		return aws.TrueTernary
@@ -100,17 +102,19 @@ func isTransient(err error) aws.Ternary {
 	if !errors.As(err, &canceled) {
 		return aws.UnknownTernary
 	}
-	transient := false
+	throttled, answered := false, false
 	for _, reason := range canceled.CancellationReasons {
 		switch aws.ToString(reason.Code) {
 		case "", "None":
-		case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded":
-			transient = true
-		default: // a condition that failed: the answer is in, however often it is asked
-			return aws.FalseTernary
+		case "TransactionConflict":
+			return aws.TrueTernary
+		case "ThrottlingError", "ProvisionedThroughputExceeded":
+			throttled = true
+		default:
+			answered = true
 		}
 	}
-	return aws.BoolTernary(transient)
+	return aws.BoolTernary(throttled && !answered)
 }
 
 // read gets one item, strongly consistent.

@@ -307,6 +307,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		{"wrong method", all, "POST", "/v1/threads", 405, "GET"},
 		{"wrong method", all, "DELETE", call, 405, "GET"},
 		{"wrong method", all, "PATCH", call + "/recording", 405, "GET"},
+		{"wrong method", all, "PUT", "/v1/calls", 405, "GET, POST"},
 		{"OPTIONS", all, "OPTIONS", "/v1/messages", 405, "GET"},
 		{"HEAD", all, "HEAD", "/v1/messages", 405, "GET"},
 		{"a method of its own", all, "BREW", "/open-api", 405, "GET"},

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"unicode/utf8"
 
@@ -30,10 +29,10 @@ type CallBody struct {
 	Body    struct {
 		_             struct{}          `additionalProperties:"false"`
 		AssistantID   UUID              `json:"assistant_id" doc:"The assistant that handles the call."`
-		To            string            `json:"to" doc:"The number to call, E.164."`
-		From          string            `json:"from,omitempty" doc:"The number to call from, E.164. Optional when the assistant has exactly one number enabled for outbound calls."`
+		To            string            `json:"to" minLength:"1" doc:"The number to call, E.164."`
+		From          string            `json:"from,omitempty" minLength:"1" doc:"The number to call from, E.164. Optional when the assistant has exactly one number enabled for outbound calls."`
 		CustomerName  string            `json:"customer_name,omitempty" maxLength:"5000" doc:"Who is being called; {{participant_name}} in the prompt."`
-		CallVariables CallVariables     `json:"call_variables,omitempty" doc:"Values for the placeholders of prompt and greeting."`
+		CallVariables CallVariables     `json:"call_variables,omitempty" doc:"Values for the placeholders of prompt and greeting. Names that begin with system__ or secret__ are reserved, and so are phone_number, caller_phone_number and participant_name."`
 		Metadata      conversation.JSON `json:"metadata,omitempty" doc:"Your own JSON, at most 8 KB; given back unchanged, and never shown to the assistant."`
 	}
 	call newCall
@@ -53,23 +52,34 @@ type newCall struct {
 type CallVariables struct{ conversation.JSON }
 
 func (CallVariables) Schema(huma.Registry) *huma.Schema {
+	// Resolve checks these itself, with the spec's words.
 	return &huma.Schema{
 		Type: huma.TypeObject,
-		// Resolve checks these itself, with the spec's words.
-		AdditionalProperties: &huma.Schema{Extensions: map[string]any{"type": []string{"string", "number", "boolean"}}},
-		Extensions:           map[string]any{"maxProperties": maxVariables},
+		AdditionalProperties: &huma.Schema{Extensions: map[string]any{
+			"type": []string{"string", "number", "boolean"}, "maxLength": maxVariableLength,
+		}},
+		Extensions: map[string]any{
+			"maxProperties": maxVariables,
+			"propertyNames": map[string]any{"pattern": variableName.String(), "maxLength": maxVariableName},
+		},
 	}
 }
 
 // Resolve checks what no schema says.
 func (b *CallBody) Resolve(ctx huma.Context) []error {
+	var problems []error
+	if err := checkMediaType(ctx.Context()); err != nil {
+		problems = append(problems, err)
+	}
 	if !utf8.Valid(b.RawBody) {
-		return []error{errors.New("the body must be UTF-8")}
+		return append(problems, errors.New("the body must be UTF-8"))
 	}
 	if !json.Valid(b.RawBody) || !isObject(b.RawBody) {
-		return nil // the library says so
+		return problems // the library says so
 	}
-	problems := repeatedKeys(b.RawBody)
+	for _, name := range repeatedKeys(b.RawBody) {
+		problems = append(problems, fmt.Errorf("%s: the key stands twice", name))
+	}
 	country, err := calling(ctx.Context()).Country(b.Body.To)
 	if err != nil && b.Body.To != "" {
 		problems = append(problems, fmt.Errorf("to: %w", err))
@@ -113,6 +123,9 @@ func checkVariables(variables conversation.JSON) []error {
 	if len(values) > maxVariables {
 		add("call_variables has %d keys, at most %d are allowed", len(values), maxVariables)
 	}
+	for _, name := range repeatedKeys(variables) {
+		add("call_variables key '%s' stands twice", name)
+	}
 	for name, value := range values {
 		switch {
 		case !variableName.MatchString(name):
@@ -153,49 +166,23 @@ func variableText(value json.RawMessage) (string, bool) {
 	}
 }
 
-// repeatedKeys names the keys that stand twice in one object, but for those of metadata,
-// which is nobody's business.
-func repeatedKeys(raw []byte) []error {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	var problems []error
-	var objects []map[string]bool // the keys seen, of the objects around; nil for an array
-	key := true                   // a key comes next, if this is an object
-	for {
-		token, err := decoder.Token()
-		if err == io.EOF {
-			return problems
+// repeatedKeys names the keys that stand twice in an object, each once. What is inside
+// their values is another matter: nobody's, in metadata.
+func repeatedKeys(object []byte) []string {
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	_, _ = decoder.Token() // the brace
+	var repeated []string
+	times := map[string]int{}
+	for decoder.More() {
+		name, _ := decoder.Token()
+		var value json.RawMessage
+		if decoder.Decode(&value) != nil {
+			break // can't be: it is valid JSON
 		}
-		if err != nil {
-			return append(problems, err)
-		}
-		inObject := len(objects) > 0 && objects[len(objects)-1] != nil
-		switch token {
-		case json.Delim('{'):
-			objects, key = append(objects, map[string]bool{}), true
-			continue
-		case json.Delim('['):
-			objects = append(objects, nil)
-			continue
-		case json.Delim('}'), json.Delim(']'):
-			objects, key = objects[:len(objects)-1], true
-			continue
-		}
-		if !inObject || !key {
-			key = true
-			continue
-		}
-		name := token.(string)
-		seen := objects[len(objects)-1]
-		if seen[name] {
-			problems = append(problems, fmt.Errorf("%s: the key stands twice", name))
-		}
-		seen[name], key = true, false
-		if len(objects) == 1 && name == "metadata" {
-			var skipped json.RawMessage
-			if err := decoder.Decode(&skipped); err != nil {
-				return append(problems, err)
-			}
-			key = true
+		key, _ := name.(string)
+		if times[key]++; times[key] == 2 {
+			repeated = append(repeated, key)
 		}
 	}
+	return repeated
 }

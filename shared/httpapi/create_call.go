@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -47,6 +48,18 @@ func (IdempotencyKey) Schema(huma.Registry) *huma.Schema {
 	}
 	schema.PrecomputeMessages()
 	return schema
+}
+
+// Resolve refuses a header that is there and empty, which the library takes for none: its
+// sender believes that a repeated request is safe.
+func (k IdempotencyKey) Resolve(ctx huma.Context) []error {
+	var problems []error
+	ctx.EachHeader(func(name, value string) {
+		if value == "" && strings.EqualFold(name, "Idempotency-Key") {
+			problems = append(problems, errors.New("Idempotency-Key: must not be empty"))
+		}
+	})
+	return problems
 }
 
 // carrierGrace is how much longer than us a carrier lets a call last, should we not reach
@@ -92,7 +105,9 @@ func registerCreateCall(a *API, route Route) {
 	operation(a, route, huma.Operation{
 		Summary: "Place an outbound call",
 		Description: "Answers when the call is accepted, before the phone rings; GET the call, or webhooks, tell what became of it. " +
-			"Calls are real and billed. Send an Idempotency-Key, so that a request that is repeated after a lost answer places no second call.",
+			"Calls are real and billed. Send an Idempotency-Key, so that a request that is repeated after a lost answer places no second call. " +
+			"All keys of a workspace together may send 10 requests a second and place 200 calls an hour.\n\n" +
+			"Codes that a status alone doesn't tell: country_not_allowed (403); wallet_empty, agent_busy and assistant_disabled (409); provider_refused (502).",
 		Tags:          []string{"Calls"},
 		DefaultStatus: http.StatusCreated,
 		Errors: []int{

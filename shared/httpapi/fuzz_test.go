@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"parley/shared/carrier/phone"
 	"parley/shared/config"
 	"parley/shared/conversation"
 )
@@ -58,7 +59,7 @@ func FuzzRequest(f *testing.F) {
 	for i := range routes {
 		routes[i].Limit = Limit{}
 	}
-	handler := Handler(Service{Store: store.Store, BaseURL: baseURL}, routes...)
+	handler := Handler(Service{Store: store.Store, BaseURL: baseURL, Calling: Calling{Country: phone.Country}}, routes...)
 	function := Lambda(handler)
 	f.Fuzz(func(t *testing.T, method, target string) {
 		answer, err := function(context.Background(), eventOf(method, target, auth))
@@ -93,6 +94,40 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
+// Whatever is asked for as a call, the answer is a problem that the client can mend, in JSON
+// and of bounded size: nothing panics, and nothing but a request in order gets as far as
+// the table, which knows no assistant.
+func FuzzCallBody(f *testing.F) {
+	for _, body := range []string{
+		"", "null", "[]", "{", bodyWith(), bodyWith() + "x", bodyWith("to", `"+8001"`), bodyWith("metadata", "[[[[1e400]]]]"), `{"to":"1","to":"2"}`,
+		bodyWith("call_variables", `{"a":1,"a":"\ud800","":null,"secret__":{}}`), bodyWith("call_variables", `{"a":{"a":[]},"b":-0}`), "\xff", "\ufeff{}",
+	} {
+		f.Add(body, "application/json", "key")
+	}
+	f.Add(bodyWith(), "text/plain; a=\"", "\x00")
+	auth, store := cannedStore(f)
+	function := Lambda(Handler(Service{Store: store.Store, BaseURL: baseURL, Calling: Calling{Country: phone.Country}}, limitedTo(CreateCall, Limit{})))
+	f.Fuzz(func(t *testing.T, body, kind, key string) {
+		event := eventOf(http.MethodPost, "/v1/calls", auth)
+		event.Headers["content-type"], event.Headers["idempotency-key"], event.Body = kind, key, body
+		answer, err := function(context.Background(), event)
+		var problem Problem
+		if err != nil || json.Unmarshal([]byte(answer.Body), &problem) != nil || len(problem.Detail) == 0 || len(answer.Body) > 4<<20 {
+			t.Errorf("%d %.1000s, %v", answer.StatusCode, answer.Body, err)
+		}
+		switch answer.StatusCode {
+		case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+		case http.StatusNotFound:
+			var sent map[string]json.RawMessage
+			if err := json.Unmarshal([]byte(body), &sent); err != nil || sent["to"] == nil || sent["assistant_id"] == nil {
+				t.Errorf("%q, %v: 404", body, err)
+			}
+		default:
+			t.Errorf("%q: %d %s", body, answer.StatusCode, answer.Body)
+		}
+	})
+}
+
 // cannedStore is a store that knows one key and nothing else. It needs no emulator, so
 // that a fuzzer's many processes don't each start one.
 func cannedStore(t testing.TB) (auth string, store aLine) {
@@ -108,6 +143,7 @@ func cannedStore(t testing.TB) (auth string, store aLine) {
 	item, err := json.Marshal(map[string]any{"Item": map[string]any{
 		"pk": text("key#" + string(key.APIKeyID)), "api_key_id": text(string(key.APIKeyID)), "workspace_id": text(string(key.WorkspaceID)),
 		"secret_hash": text(key.SecretHash), "last_used_at": text(key.LastUsedAt.String()), "blocks": map[string]any{"L": blocks},
+		"place_calls": map[string]bool{"BOOL": true},
 	}})
 	if err != nil {
 		t.Fatal(err)

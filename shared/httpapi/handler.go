@@ -51,7 +51,7 @@ func (a *API) route(w http.ResponseWriter, r *http.Request, serves func(pattern 
 	}
 	// The mux takes a HEAD for a GET; the gateway doesn't, so no endpoint answers it.
 	if _, pattern := a.mux.Handler(r); pattern != "" && serves(pattern) && r.Method != http.MethodHead {
-		a.mux.ServeHTTP(w, r) // not the handler: it is the mux that reads the path's parameters
+		a.mux.ServeHTTP(w, asJSON(r)) // not the handler: it is the mux that reads the path's parameters
 		return
 	}
 	allow := a.methods(r)

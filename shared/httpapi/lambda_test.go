@@ -3,7 +3,9 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"parley/shared/carrier"
 	"parley/shared/conversation"
 )
 
@@ -48,9 +53,62 @@ func TestSampleEvents(t *testing.T) {
 			about.HTTP.Method != route.Method || event.RawPath != path || about.HTTP.Path != path {
 			t.Errorf("%s: %s %s, %s; want %s and %s", route.Function, event.RouteKey, about.RouteKey, event.RawPath, routeKey, path)
 		}
-		if _, _, ok := conversation.ParseAPIKey(strings.TrimPrefix(event.Headers["authorization"], "Bearer ")); route.Auth == ByKey && !ok {
+		if _, _, ok := conversation.ParseAPIKey(strings.TrimPrefix(event.Headers["authorization"], "Bearer ")); route.Auth != ByCarrier && !ok {
 			t.Errorf("%s: its key is none", route.Function)
 		}
+	}
+}
+
+// The sample of a carrier's callback is one that the simulator could have sent, but for a
+// signature that nobody could know.
+func TestSampleCallback(t *testing.T) {
+	event := readEvent(t, CarrierCallback.Function)
+	url, secret := baseURL+event.RawPath, []byte("a secret of the tests")
+	at := time.UnixMilli(event.RequestContext.TimeEpoch)
+	simulator := carrier.NewSimulator(aws.Config{}, "", secret)
+	header := http.Header{}
+	for name, value := range event.Headers {
+		header.Set(name, value)
+	}
+	if _, err := simulator.ParseCallback(header, url, []byte(event.Body), at); !errors.Is(err, carrier.ErrUnverified) {
+		t.Errorf("as it is: %v, want ErrUnverified", err)
+	}
+	header.Set(carrier.SignatureHeader, carrier.Sign(secret, at, url, []byte(event.Body)))
+	if callback, err := simulator.ParseCallback(header, url, []byte(event.Body), at); err != nil || callback.CarrierID != "sim-"+event.PathParameters["call_id"] {
+		t.Errorf("signed: %+v, %v", callback, err)
+	}
+}
+
+// The sample of a call to be placed places one, and is a replay the second time.
+func TestSampleCallInvokes(t *testing.T) {
+	store := newStore(t)
+	o := newOffice(t, store)
+	function := Lambda(Handler(o.service(store), CreateCall))
+	event := readEvent(t, CreateCall.Function)
+	if answer, err := function(t.Context(), event); err != nil || answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("with the sample's key: %d, %v; want 401", answer.StatusCode, err)
+	}
+	event.Headers["authorization"] = o.auth
+	if answer, err := function(t.Context(), event); err != nil || answer.StatusCode != http.StatusNotFound {
+		t.Errorf("with the sample's assistant: %d %s, %v; want 404", answer.StatusCode, answer.Body, err)
+	}
+	var body struct {
+		AssistantID string `json:"assistant_id"`
+	}
+	if err := json.Unmarshal([]byte(event.Body), &body); err != nil {
+		t.Fatal(err)
+	}
+	event.Body = strings.Replace(event.Body, body.AssistantID, string(oneNumber), 1)
+	for _, replay := range []string{"", "true"} {
+		answer, err := function(t.Context(), event)
+		if err != nil || answer.StatusCode != http.StatusCreated || answer.Headers["Idempotent-Replay"] != replay ||
+			!strings.Contains(answer.Body, `"metadata":{"booking":4711}`) || answer.Headers[requestIDHeader] != event.RequestContext.RequestID {
+			t.Errorf("%d %v %s, %v; want 201, Idempotent-Replay %q", answer.StatusCode, answer.Headers, answer.Body, err, replay)
+		}
+	}
+	event.Body, event.IsBase64Encoded = base64.StdEncoding.EncodeToString([]byte(event.Body)), true
+	if answer, err := function(t.Context(), event); err != nil || answer.StatusCode != http.StatusCreated {
+		t.Errorf("in base64: %d %s, %v; want 201", answer.StatusCode, answer.Body, err)
 	}
 }
 

@@ -59,7 +59,7 @@ func document(baseURL string) huma.Config {
 					bearer: {Type: "http", Scheme: "bearer", Description: "An API key of one workspace, parley_live_…: it says what may be read."},
 				},
 			},
-			OnAddOperation: []huma.AddOpFunc{describeResponses},
+			OnAddOperation: []huma.AddOpFunc{describeRequest, describeResponses},
 		},
 		Formats:       map[string]huma.Format{"application/json": jsonFormat},
 		DefaultFormat: "application/json",
@@ -135,6 +135,14 @@ func describeProblems(op *huma.Operation) {
 		http.StatusTooManyRequests, http.StatusInternalServerError)
 	if strings.Contains(op.Path, "{") {
 		op.Errors = append(op.Errors, http.StatusNotFound)
+	}
+}
+
+// describeRequest leaves JSON as the only form of a body: the library takes a handler that
+// looks at the bytes for one that takes any.
+func describeRequest(_ *huma.OpenAPI, op *huma.Operation) {
+	if op.RequestBody != nil {
+		delete(op.RequestBody.Content, "application/octet-stream")
 	}
 }
 

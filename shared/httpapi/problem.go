@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/validation"
 
 	"parley/shared/conversation"
 )
@@ -59,6 +61,8 @@ func newProblem(ctx context.Context, status int, message string, errs []error) *
 		return problem(http.StatusInternalServerError, "the service failed to answer; the cause is in its log under this X-Request-Id")
 	case status == http.StatusUnprocessableEntity || status == http.StatusUnsupportedMediaType:
 		status = http.StatusBadRequest
+	case status == http.StatusRequestEntityTooLarge:
+		return problem(status, fmt.Sprintf("the body is too large: at most %d bytes are allowed", maxBodyBytes))
 	}
 	if len(errs) == 0 {
 		return problem(status, message)
@@ -68,7 +72,26 @@ func newProblem(ctx context.Context, status int, message string, errs []error) *
 		details[i] = detail(err)
 	}
 	slices.Sort(details) // the library's order is random
-	return problem(status, slices.Compact(details)...)
+	return problem(status, bounded(slices.Compact(details))...)
+}
+
+// What an answer has room for: a request can have more to be told than an answer may hold.
+const (
+	maxDetail  = 1 << 10 // bytes
+	maxDetails = 1000
+)
+
+// bounded cuts details that are too long or too many, and says so.
+func bounded(details []string) []string {
+	for i, text := range details {
+		if len(text) > maxDetail {
+			details[i] = strings.ToValidUTF8(text[:maxDetail], "") + "…"
+		}
+	}
+	if more := len(details) - maxDetails; more > 0 {
+		details = append(details[:maxDetails], fmt.Sprintf("and %d more problems", more))
+	}
+	return details
 }
 
 // detail names the parameter or field as the client knows it: "limit", not "query.limit".
@@ -79,6 +102,9 @@ func detail(err error) string {
 	}
 	if _, field, ok := strings.Cut(located.Location, "."); ok {
 		return field + ": " + located.Message
+	}
+	if located.Message == validation.MsgExpectedObject {
+		return "the body must be a JSON object"
 	}
 	return located.Message
 }

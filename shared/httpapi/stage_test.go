@@ -30,6 +30,7 @@ const baseURL = "https://api.example.com"
 // All tests share one stage; each has workspaces and keys of its own.
 var shared struct {
 	sync.Once
+	aws   aws.Config
 	stage config.Config
 }
 
@@ -92,12 +93,17 @@ type aLine struct {
 // newStore opens the shared stage by a wire of its own.
 func newStore(t testing.TB) aLine {
 	t.Helper()
-	cfg := emulator.Config(t)
-	shared.Do(func() { shared.stage = dynamotest.Stage(t, cfg) })
+	if testing.Short() {
+		emulator.Config(t) // skips the test
+	}
+	shared.Do(func() {
+		shared.aws = emulator.Config(t)
+		shared.stage = dynamotest.Stage(t, shared.aws)
+	})
 	if shared.stage.Bucket == "" {
 		t.Fatal("there is no stage")
 	}
-	return wired(cfg, shared.stage)
+	return wired(shared.aws, shared.stage)
 }
 
 func wired(cfg aws.Config, stage config.Config) aLine {
@@ -164,17 +170,21 @@ func anotherKey(t testing.TB, store aLine, ws conversation.WorkspaceID, blocks .
 	if len(blocks) == 0 {
 		blocks = conversation.AllBlocks()
 	}
+	return insertKey(t, store, conversation.APIKey{WorkspaceID: ws, Blocks: blocks})
+}
+
+// insertKey makes a key that may do what it says.
+func insertKey(t testing.TB, store aLine, key conversation.APIKey) tenant {
+	t.Helper()
 	secret := "SECRET" + strings.ReplaceAll(conversation.NewID(), "-", "")
 	secrets.Store(secret, true)
 	now := conversation.At(time.Now())
-	key := conversation.APIKey{
-		APIKeyID: conversation.APIKeyID(conversation.NewID()), WorkspaceID: ws,
-		SecretHash: conversation.HashSecret(secret), Blocks: blocks, CreatedAt: now, LastUsedAt: now,
-	}
+	key.APIKeyID = conversation.APIKeyID(conversation.NewID())
+	key.SecretHash, key.CreatedAt, key.LastUsedAt = conversation.HashSecret(secret), now, now
 	if err := store.InsertAPIKey(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
-	return tenant{ws, key, "Bearer " + key.Text(secret)}
+	return tenant{key.WorkspaceID, key, "Bearer " + key.Text(secret)}
 }
 
 func revoke(t testing.TB, store aLine, key tenant) {
@@ -207,7 +217,7 @@ func allow(t testing.TB, store aLine, k tenant, blocks ...conversation.Block) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = dynamodb.NewFromConfig(emulator.Config(t)).UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+	_, err = dynamodb.NewFromConfig(shared.aws).UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName:        &shared.stage.WorkspacesTable,
 		Key:              map[string]types.AttributeValue{dynamo.PartitionKey: &types.AttributeValueMemberS{Value: "key#" + string(k.key.APIKeyID)}},
 		UpdateExpression: aws.String("SET blocks = :blocks"), ConditionExpression: aws.String("attribute_exists(pk)"),
@@ -237,15 +247,21 @@ func ask(t testing.TB, handler http.Handler, method, target, auth string) answer
 	if auth != "" {
 		r.Header.Set("Authorization", auth)
 	}
+	return send(t, handler, r)
+}
+
+// send hands a request over, and checks what every answer has in common.
+func send(t testing.TB, handler http.Handler, r *http.Request) answered {
+	t.Helper()
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r)
 	got := answered{w.Code, w.Header(), w.Body.String()}
 	if got.header.Get(requestIDHeader) == "" {
-		t.Errorf("%s %s has no %s", method, target, requestIDHeader)
+		t.Errorf("%s %s has no %s", r.Method, r.URL, requestIDHeader)
 	}
 	if got.body != "" {
 		if kind := got.header.Get("Content-Type"); kind != "application/json" || !json.Valid([]byte(got.body)) {
-			t.Errorf("%s %s answers %q, want JSON: %.200s", method, target, kind, got.body)
+			t.Errorf("%s %s answers %q, want JSON: %.200s", r.Method, r.URL, kind, got.body)
 		}
 	}
 	return got

@@ -33,6 +33,7 @@ type Calls struct {
 	Agent    func(model string) (agent.Agent, error)
 	Scale    Scale
 	Now      func() time.Time
+	Wait     func(context.Context, time.Duration) error // lets time pass
 }
 
 // New makes the Calls of a stage. secret signs the simulator's callbacks; who reads none
@@ -44,6 +45,7 @@ func New(aws aws.Config, cfg config.Config, secret []byte) *Calls {
 		Agent:    agent.For,
 		Scale:    Scale(cfg.TimeScale),
 		Now:      time.Now,
+		Wait:     wait,
 	}
 }
 
@@ -92,14 +94,13 @@ func (c *Calls) step(ctx context.Context, call dynamo.StoredCall) error {
 		return c.end(ctx, call)
 	case call.Status == conversation.CallQueued && c.Now().Before(call.StartedAt.Add(c.Scale.Pickup())):
 		return ErrNotYet
-	case call.Status == conversation.CallInProgress && !c.Now().Before(call.DiallingAt.Add(c.Scale.Longest(call.LongestSeconds))):
-		return c.cutOff(ctx, call)
 	default:
 		return c.reconcile(ctx, call)
 	}
 }
 
-// reconcile asks the carrier what became of a call that its callbacks are silent about.
+// reconcile asks the carrier what became of a call that its callbacks are silent about. One
+// that is alive, and has lasted as long as it may, is cut off.
 func (c *Calls) reconcile(ctx context.Context, call dynamo.StoredCall) error {
 	state, err := c.fetch(ctx, call)
 	now := c.Now()
@@ -116,12 +117,18 @@ func (c *Calls) reconcile(ctx context.Context, call dynamo.StoredCall) error {
 		return c.hangUp(ctx, call.CallRecord, state.CarrierID, orNow(state.HungUpAt, now), state.Reason)
 	case call.Status == conversation.CallQueued:
 		return c.pickUp(ctx, call.CallRecord, state.CarrierID, now)
+	case !now.Before(call.DiallingAt.Add(c.Scale.Longest(call.LongestSeconds))):
+		return c.cutOff(ctx, call, state.Phase)
 	}
 	return ErrNotYet
 }
 
-// cutOff hangs up a call that has lasted as long as it may.
-func (c *Calls) cutOff(ctx context.Context, call dynamo.StoredCall) error {
+// cutOff hangs up a call that has lasted as long as it may. One that still rings has not
+// happened: its carrier is asked again what became of it.
+func (c *Calls) cutOff(ctx context.Context, call dynamo.StoredCall, phase carrier.Phase) error {
+	if phase == carrier.Dialling {
+		return c.hangUpAtCarrier(ctx, call.CallRecord, conversation.EndNoAnswer)
+	}
 	if err := c.hangUpAtCarrier(ctx, call.CallRecord, conversation.EndMaxDuration); err != nil {
 		return err
 	}
@@ -163,13 +170,17 @@ func (c *Calls) hangUp(ctx context.Context, call conversation.CallRecord, carrie
 	return c.Store.HangUpCall(ctx, call, carrierID, at, reason, c.Now().Add(c.Scale.Of(patience)))
 }
 
-// fetch asks the call's carrier for its state.
+// fetch asks the call's carrier for its state. A carrier that can't be asked for hours
+// counts as one that doesn't know the call, as no call may be left waiting for ever.
 func (c *Calls) fetch(ctx context.Context, call dynamo.StoredCall) (carrier.CallState, error) {
 	by, err := c.carrierOf(call.CallRecord)
 	if err != nil {
 		return carrier.CallState{}, err
 	}
 	state, err := by.FetchCall(ctx, refOf(call.CallRecord))
+	if err != nil && c.Now().After(call.StartedAt.Add(giveUp)) {
+		return carrier.CallState{}, fmt.Errorf("ask the carrier for call %s, for the last time: %w: %w", call.CallID, carrier.ErrUnknownCall, err)
+	}
 	if err != nil {
 		return carrier.CallState{}, fmt.Errorf("ask the carrier for call %s: %w", call.CallID, err)
 	}

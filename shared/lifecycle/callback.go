@@ -92,6 +92,9 @@ func (c *Calls) report(ctx context.Context, carrierName string, ws conversation.
 		return carrier.Instruction{}, err
 	}
 	call := stored.CallRecord
+	if call.Carrier != carrierName {
+		return carrier.Instruction{}, fmt.Errorf("call %s of carrier %q: %w", callID, carrierName, conversation.ErrNotFound)
+	}
 	switch report.Event {
 	case carrier.EventProgress:
 		err = c.pickUp(ctx, call, report.CarrierID, report.At)

@@ -59,7 +59,7 @@ func (c *Calls) recording(ctx context.Context, call dynamo.StoredCall) (*convers
 		}
 		switch state.Recording {
 		case conversation.RecordingPending, conversation.RecordingProcessing:
-			if c.Now().Before(deadline) && wait(ctx, c.Scale.Of(2*time.Second)) == nil {
+			if c.Now().Before(deadline) && c.Wait(ctx, c.Scale.Of(2*time.Second)) == nil {
 				continue
 			}
 			logFailure(ctx, call.CallRecord, "recording", errors.New("it isn't there in time"))

@@ -1,6 +1,10 @@
 package lifecycle
 
-import "time"
+import (
+	"time"
+
+	"parley/shared/conversation"
+)
 
 // Durations of a call's life, before they are scaled.
 const (
@@ -10,8 +14,9 @@ const (
 	// stage is scaled: until that has ended, nobody may take a call for one that the
 	// carrier doesn't know.
 	minPickupTimeout = 20 * time.Second
-	// carrierGrace is how much longer than us a carrier lets a call last.
-	carrierGrace = time.Minute
+	// giveUp is how long after its start a call waits for a carrier that can't be asked. Lists
+	// by ended_at count on it being less than conversation.CallSpan.
+	giveUp = conversation.MaxCallDuration + time.Hour
 	// recordingTimeout is how long a call's audio is awaited.
 	recordingTimeout = time.Minute
 	// patience is how long the sweep leaves a call alone after each of its changes.

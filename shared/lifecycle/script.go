@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"cmp"
 	"time"
+	_ "time/tzdata" // a function's system may have none
 
 	"parley/shared/carrier"
 	"parley/shared/conversation"

@@ -20,7 +20,7 @@ type Task struct {
 	CallID      conversation.CallID      `json:"call_id"`
 	AwaitPickup bool                     `json:"await_pickup"` // else the hang-up is awaited
 	Token       string                   `json:"token"`
-	EnteredAt   string                   `json:"entered_at"`  // when the state was entered, RFC 3339
+	EnteredAt   conversation.Time        `json:"entered_at"`  // when the state was entered
 	RetryCount  int                      `json:"retry_count"` // of this state
 }
 

@@ -1,0 +1,373 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"parley/shared/dynamo"
+)
+
+// The stream leads to start-lifecycles, the simulator's queue to the simulator; both report
+// which of a batch have failed.
+func TestEventSources(t *testing.T) {
+	tm := prod(t)
+	type source struct {
+		From                       string
+		BatchSize                  int
+		StartingPosition           string
+		BisectBatchOnFunctionError bool
+		FunctionResponseTypes      []string
+		Bounded                    bool // a record that always fails doesn't hold up the others for ever
+	}
+	got := map[string]source{}
+	for _, r := range tm.service.of("AWS::Lambda::EventSourceMapping") {
+		p := as[struct {
+			EventSourceArn, FunctionName any
+			BatchSize                    int
+			StartingPosition             string
+			BisectBatchOnFunctionError   bool
+			FunctionResponseTypes        []string
+			MaximumRetryAttempts         int
+			MaximumRecordAgeInSeconds    int
+		}](t, r.Properties)
+		got[tm.text(p.FunctionName)] = source{
+			tm.text(p.EventSourceArn), p.BatchSize, p.StartingPosition, p.BisectBatchOnFunctionError, p.FunctionResponseTypes,
+			p.MaximumRetryAttempts > 0 && p.MaximumRecordAgeInSeconds > 0 && p.MaximumRecordAgeInSeconds <= 24*60*60,
+		}
+	}
+	reports := []string{"ReportBatchItemFailures"}
+	want := map[string]source{
+		"startlifecycles": {dynamo.Conversations + ".StreamArn", 100, "TRIM_HORIZON", true, reports, true},
+		"simulatecarrier": {simulatorSteps + ".Arn", 10, "", false, reports, false}, // the queue bounds it
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("event sources (-want +got):\n%s", diff)
+	}
+}
+
+// Only calls that live here reach start-lifecycles: history that was put in whole, messages
+// and keys don't.
+func TestStreamFilter(t *testing.T) {
+	tm := prod(t)
+	for _, r := range tm.service.of("AWS::Lambda::EventSourceMapping") {
+		criteria := as[struct {
+			FilterCriteria struct{ Filters []struct{ Pattern string } }
+		}](t, r.Properties).FilterCriteria.Filters
+		if strings.HasPrefix(tm.text(r.Properties["FunctionName"]), "simulate") {
+			continue
+		}
+		if len(criteria) != 1 {
+			t.Fatalf("got %d filters, want 1", len(criteria))
+		}
+		want := map[string]any{"dynamodb": map[string]any{"NewImage": map[string]any{
+			"longest_seconds": map[string]any{"N": []any{map[string]any{"exists": true}}},
+		}}}
+		if diff := cmp.Diff(want, decode[map[string]any](t, []byte(criteria[0].Pattern))); diff != "" {
+			t.Errorf("filter (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// A message that fails five times is kept apart for two weeks. The queue waits longer than
+// the function may take.
+func TestQueues(t *testing.T) {
+	tm := prod(t)
+	queues := map[string]resource{}
+	for id, r := range tm.service.of("AWS::SQS::Queue") {
+		queues[generated.ReplaceAllString(id, "")] = r
+	}
+	if names := slices.Sorted(maps.Keys(queues)); !slices.Equal(names, []string{simulatorSteps, simulatorSteps + "Failed"}) {
+		t.Fatalf("got queues %v, want the steps and those that failed", names)
+	}
+	steps := as[struct {
+		VisibilityTimeout    int
+		SqsManagedSseEnabled bool
+		RedrivePolicy        struct {
+			DeadLetterTargetArn any `json:"deadLetterTargetArn"`
+			MaxReceiveCount     int `json:"maxReceiveCount"`
+		}
+	}](t, queues[simulatorSteps].Properties)
+	if got := tm.text(steps.RedrivePolicy.DeadLetterTargetArn); got != simulatorSteps+"Failed.Arn" || steps.RedrivePolicy.MaxReceiveCount != 5 {
+		t.Errorf("got failed messages after %d tries in %q, want after 5 in the queue beside it", steps.RedrivePolicy.MaxReceiveCount, got)
+	}
+	if !steps.SqsManagedSseEnabled || float64(steps.VisibilityTimeout) < sizes[simulateCarrier].seconds {
+		t.Errorf("got encryption %t, visibility %d s; want it encrypted, and longer than the function's %g s",
+			steps.SqsManagedSseEnabled, steps.VisibilityTimeout, sizes[simulateCarrier].seconds)
+	}
+	failed := as[struct {
+		MessageRetentionPeriod int
+		SqsManagedSseEnabled   bool
+	}](t, queues[simulatorSteps+"Failed"].Properties)
+	if failed.MessageRetentionPeriod != 14*24*60*60 || !failed.SqsManagedSseEnabled {
+		t.Errorf("got %+v, want two weeks, encrypted", failed)
+	}
+}
+
+func TestSchedules(t *testing.T) {
+	tm := prod(t)
+	schedules := tm.service.of("AWS::Scheduler::Schedule")
+	if len(schedules) != 1 {
+		t.Fatalf("got %d schedules, want the sweep's", len(schedules))
+	}
+	for _, r := range schedules {
+		p := as[struct {
+			ScheduleExpression string
+			FlexibleTimeWindow struct{ Mode string }
+			State              string
+			Target             struct{ Arn, RoleArn any }
+		}](t, r.Properties)
+		if p.ScheduleExpression != "rate(5 minutes)" || p.FlexibleTimeWindow.Mode != "OFF" || p.State == "DISABLED" || tm.text(p.Target.Arn) != "sweep.Arn" {
+			t.Errorf("got %s of %s, want the sweep every 5 minutes", p.ScheduleExpression, tm.text(p.Target.Arn))
+		}
+		tm.mayOnlyCall(t, p.Target.RoleArn, "scheduler.amazonaws.com", "sweep")
+	}
+	// The next sweep finds the last one over.
+	if got := sizes[sweep].seconds; got > 5*60 {
+		t.Errorf("got a sweep of up to %g s, want less than its schedule's 5 minutes", got)
+	}
+}
+
+// mayOnlyCall checks that a role is one service's, and calls these functions and does
+// nothing else.
+func (tm templates) mayOnlyCall(t *testing.T, roleArn any, service string, functions ...string) {
+	t.Helper()
+	want := map[string]bool{}
+	for _, function := range functions {
+		want["lambda:InvokeFunction "+function+".Arn"] = true
+	}
+	for id, r := range tm.service.of("AWS::IAM::Role") {
+		if tm.text(roleArn) != generated.ReplaceAllString(id, "")+".Arn" {
+			continue
+		}
+		if diff := cmp.Diff(want, tm.allowed(t, as[role](t, r.Properties))); diff != "" {
+			t.Errorf("%s may (-want +got):\n%s", id, diff)
+		}
+		trust := as[struct {
+			Statement []struct {
+				Action    string
+				Effect    string
+				Principal struct{ Service string }
+			}
+		}](t, r.Properties["AssumeRolePolicyDocument"])
+		if len(trust.Statement) != 1 || trust.Statement[0].Principal.Service != service || trust.Statement[0].Action != "sts:AssumeRole" || trust.Statement[0].Effect != "Allow" {
+			t.Errorf("%s is assumed by %+v, want %s alone", id, trust.Statement, service)
+		}
+		return
+	}
+	t.Errorf("there is no role %s", tm.text(roleArn))
+}
+
+func TestStateMachines(t *testing.T) {
+	tm := prod(t)
+	machines := tm.service.of("AWS::StepFunctions::StateMachine")
+	if len(machines) != 1 {
+		t.Fatalf("got %d state machines, want the calls'", len(machines))
+	}
+	for _, r := range machines {
+		p := as[struct {
+			StateMachineName, StateMachineType string
+			DefinitionString                   string
+			DefinitionSubstitutions            map[string]any
+			RoleArn                            any
+		}](t, r.Properties)
+		if p.StateMachineName != "parley-prod-"+callLifecycle || p.StateMachineType == "EXPRESS" {
+			t.Errorf("got %s of type %q, want parley-prod-%s, which runs for hours", p.StateMachineName, p.StateMachineType, callLifecycle)
+		}
+		var placeholders []string
+		for _, found := range regexp.MustCompile(`\$\{(\w+)\}`).FindAllStringSubmatch(p.DefinitionString, -1) {
+			if !slices.Contains(placeholders, found[1]) {
+				placeholders = append(placeholders, found[1])
+			}
+		}
+		if !slices.Equal(placeholders, []string{"AdvanceCall"}) || len(p.DefinitionSubstitutions) != 1 || tm.text(p.DefinitionSubstitutions["AdvanceCall"]) != "advancecall.Arn" {
+			t.Errorf("got placeholders %v, filled with %v; want AdvanceCall, advance-call", placeholders, p.DefinitionSubstitutions)
+		}
+		if !json.Valid([]byte(p.DefinitionString)) || p.DefinitionString != callLifecycleASL {
+			t.Error("the definition is not the file's, or not JSON")
+		}
+		tm.mayOnlyCall(t, p.RoleArn, "states.amazonaws.com", "advancecall")
+	}
+}
+
+// asl is a definition in the states language, as far as ours use it.
+type asl struct {
+	Comment        string
+	StartAt        string
+	TimeoutSeconds int
+	States         map[string]aslState
+}
+
+type aslState struct {
+	Comment, Type, Resource string
+	Parameters              struct {
+		FunctionName string
+		Payload      map[string]any
+	}
+	TimeoutSeconds     int
+	TimeoutSecondsPath string
+	ResultPath         any
+	Retry              []aslRetry
+	Catch              []struct {
+		ErrorEquals []string
+		ResultPath  any
+		Next        string
+	}
+	Next string
+	End  bool
+}
+
+type aslRetry struct {
+	ErrorEquals     []string
+	IntervalSeconds int
+	BackoffRate     float64
+	MaxAttempts     *int
+	MaxDelaySeconds int
+}
+
+// The definition says of each task what happens when it fails, and of each that waits how
+// long; whatever fails, an execution gets to its end.
+func TestCallLifecycle(t *testing.T) {
+	decoder := json.NewDecoder(strings.NewReader(callLifecycleASL))
+	decoder.DisallowUnknownFields()
+	var machine asl
+	if err := decoder.Decode(&machine); err != nil {
+		t.Fatal(err)
+	}
+	// The longest call lasts 4 h; an execution that is stuck ends within a day.
+	if machine.TimeoutSeconds < 5*60*60 || machine.TimeoutSeconds > 24*60*60 {
+		t.Errorf("got a timeout of %d s, want more than the longest call, and a day at most", machine.TimeoutSeconds)
+	}
+	input := []string{"$.workspace_id", "$.call_id", "$.pickup_seconds", "$.call_seconds"}
+	for name, state := range machine.States {
+		t.Run(name, func(t *testing.T) {
+			if state.Type != "Task" || state.Parameters.FunctionName != "${AdvanceCall}" {
+				t.Errorf("got a %s of %s, want a task of advance-call", state.Type, state.Parameters.FunctionName)
+			}
+			payload := state.Parameters.Payload
+			if payload["workspace_id.$"] != "$.workspace_id" || payload["call_id.$"] != "$.call_id" {
+				t.Errorf("got payload %v, want it to name the call", payload)
+			}
+			switch state.Resource {
+			case "arn:aws:states:::lambda:invoke.waitForTaskToken":
+				if state.TimeoutSeconds == 0 && !slices.Contains(input, state.TimeoutSecondsPath) {
+					t.Errorf("got a timeout at %q, want one of the input", state.TimeoutSecondsPath)
+				}
+				if payload["token.$"] != "$$.Task.Token" || payload["entered_at.$"] != "$$.State.EnteredTime" || payload["retry_count.$"] != "$$.State.RetryCount" || payload["await_pickup"] == nil {
+					t.Errorf("got payload %v, want the token, when it is from, and what it awaits", payload)
+				}
+			case "arn:aws:states:::lambda:invoke":
+				if payload["token.$"] != nil {
+					t.Error("got a token, which nobody would wait for")
+				}
+			default:
+				t.Errorf("got resource %s", state.Resource)
+			}
+			// What a function fails with is tried again, a few times, ever later.
+			all := slices.IndexFunc(state.Retry, func(r aslRetry) bool {
+				return slices.Equal(r.ErrorEquals, []string{"States.ALL"})
+			})
+			if all < 0 || all != len(state.Retry)-1 {
+				t.Fatal("got no retry of States.ALL at the end, want one")
+			}
+			if r := state.Retry[all]; r.IntervalSeconds < 1 || r.BackoffRate < 1.5 || r.MaxAttempts == nil || *r.MaxAttempts < 5 || *r.MaxAttempts > 20 {
+				t.Errorf("got %+v, want 5 to 20 attempts, ever later", r)
+			}
+			for _, r := range state.Retry[:all] { // a timeout and NotYet have said what they have to say
+				if r.MaxAttempts == nil || *r.MaxAttempts != 0 {
+					t.Errorf("got a retry of %v, want none", r.ErrorEquals)
+				}
+			}
+			if state.End {
+				if state.Next != "" || len(state.Catch) != 0 {
+					t.Errorf("got next %q, %d catches; want none: the alarm and the sweep see it fail", state.Next, len(state.Catch))
+				}
+				return
+			}
+			if _, ok := machine.States[state.Next]; !ok {
+				t.Errorf("got next %q, want a state", state.Next)
+			}
+			// The input stays, as the next states need it.
+			if state.ResultPath != nil {
+				t.Errorf("got result path %v, want null", state.ResultPath)
+			}
+			if len(state.Catch) != 1 || !slices.Equal(state.Catch[0].ErrorEquals, []string{"States.ALL"}) || state.Catch[0].ResultPath != nil {
+				t.Fatalf("got catches %+v, want one of States.ALL that keeps the input", state.Catch)
+			}
+			if _, ok := machine.States[state.Catch[0].Next]; !ok {
+				t.Errorf("got catch to %q, want a state", state.Catch[0].Next)
+			}
+		})
+	}
+	// A null that is left out means the opposite.
+	if got, want := strings.Count(callLifecycleASL, `"ResultPath": null`), 2*(len(machine.States)-1); got != want {
+		t.Errorf("got %d times \"ResultPath\": null, want %d: of each state but the last, and of its catch", got, want)
+	}
+	// No way leads back, so it ends after as many steps as there are states.
+	for start := range machine.States {
+		seen := map[string]bool{}
+		var walk func(string)
+		walk = func(name string) {
+			if seen[name] {
+				t.Errorf("%s leads back to %s", start, name)
+				return
+			}
+			seen[name] = true
+			state := machine.States[name]
+			next := map[string]bool{}
+			if state.Next != "" {
+				next[state.Next] = true
+			}
+			for _, c := range state.Catch {
+				next[c.Next] = true
+			}
+			for to := range next {
+				walk(to)
+			}
+			delete(seen, name)
+		}
+		walk(start)
+	}
+	if machine.StartAt != "AwaitPickup" || !machine.States["Finish"].End {
+		t.Errorf("got start %s, end of Finish %t", machine.StartAt, machine.States["Finish"].End)
+	}
+}
+
+// The simulator's secret is generated, and in no output.
+func TestSimulatorSecret(t *testing.T) {
+	tm := prod(t)
+	secrets := tm.service.of("AWS::SecretsManager::Secret")
+	if len(secrets) != 1 {
+		t.Fatalf("got %d secrets, want the simulator's", len(secrets))
+	}
+	for _, r := range secrets {
+		p := as[struct {
+			Name                 string
+			SecretString         any
+			GenerateSecretString struct{ PasswordLength int }
+		}](t, r.Properties)
+		if p.SecretString != nil || p.GenerateSecretString.PasswordLength < 32 {
+			t.Errorf("got %+v, want a generated one of 32 characters at least", p)
+		}
+	}
+	for name := range tm.service.Outputs {
+		if strings.Contains(strings.ToLower(name), "secret") {
+			t.Errorf("got output %s, want no secret among them", name)
+		}
+	}
+}
+
+// A function that a state machine calls may take as long as a recording is awaited, and
+// one that a stream calls has room for a batch.
+func TestWorkersHaveTime(t *testing.T) {
+	for name, atLeast := range map[string]float64{advanceCall: 90, startLifecycles: 30, sweep: 120, simulateCarrier: 20} {
+		if got := sizes[name].seconds; got < atLeast {
+			t.Errorf("%s: got %g s, want %g at least", name, got, atLeast)
+		}
+	}
+}
