@@ -81,44 +81,24 @@ func strikes(n int) map[string]strike {
 	}
 }
 
-// under is a store whose AWS calls are struck so. tokens is whether AWS recognises a
-// transaction that comes again, as DynamoDB does and the emulator may not.
-func under(t testing.TB, s strike, tokens bool) aLine {
+// under is a store whose AWS calls are struck so. With forgets, DynamoDB doesn't recognise
+// a transaction that comes again, as it does for ten minutes.
+func under(t testing.TB, s strike, forgets bool) aLine {
 	store := newStore(t)
 	forward := store.HTTPClient
 	asked := atomic.Int64{}
-	var mu sync.Mutex
-	done := map[string]bool{}
 	store.meddle = func(operation string, r *http.Request) (*http.Response, error) {
 		n := int(asked.Add(1)) - 1
-		token := ""
-		if tokens && operation == "dynamodb:TransactWriteItems" {
-			var transaction struct{ ClientRequestToken string }
-			if err := json.Unmarshal(peek(r), &transaction); err != nil {
+		if forgets && operation == "dynamodb:TransactWriteItems" {
+			if err := forgetToken(r); err != nil {
 				return nil, err
 			}
-			token = transaction.ClientRequestToken
-		}
-		mu.Lock()
-		again := token != "" && done[token]
-		mu.Unlock()
-		send := func() (*http.Response, error) {
-			if again {
-				return fails(http.StatusOK, "{}")(r)
-			}
-			response, err := forward.Do(r)
-			if err == nil && response.StatusCode == http.StatusOK {
-				mu.Lock()
-				done[token] = true
-				mu.Unlock()
-			}
-			return response, err
 		}
 		if n < s.from || n > s.to {
-			return send()
+			return nil, nil
 		}
 		if s.takes && (n == s.from || s.to < forEver) {
-			if response, err := send(); err == nil {
+			if response, err := forward.Do(r); err == nil {
 				_, _ = io.Copy(io.Discard, response.Body)
 				response.Body.Close()
 			}
@@ -126,6 +106,18 @@ func under(t testing.TB, s strike, tokens bool) aLine {
 		return s.answer(r)
 	}
 	return store
+}
+
+// forgetToken takes from a transaction the token by which it is recognised.
+func forgetToken(r *http.Request) error {
+	var transaction map[string]json.RawMessage
+	if err := json.Unmarshal(peek(r), &transaction); err != nil {
+		return err
+	}
+	delete(transaction, "ClientRequestToken")
+	body, err := json.Marshal(transaction)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return err
 }
 
 // outcome is what the carrier makes of a placement, and what others do meanwhile.
@@ -161,15 +153,15 @@ func TestFaultsOfPlacing(t *testing.T) {
 				continue
 			}
 			for kind, s := range strikes(n) {
-				for _, tokens := range []bool{false, true} {
-					if tokens && !(s.takes && operation == "dynamodb:TransactWriteItems") {
+				for _, forgets := range []bool{false, true} {
+					if forgets && !(s.takes && operation == "dynamodb:TransactWriteItems") {
 						continue
 					}
 					tried++
 					group.Go(func() {
 						slots <- struct{}{}
 						defer func() { <-slots }()
-						tryPlacing(t, fmt.Sprintf("%s, %s (%d) fails %s, tokens %t", name, operation, n, kind, tokens), o, s, tokens)
+						tryPlacing(t, fmt.Sprintf("%s, %s (%d) fails %s, forgets %t", name, operation, n, kind, forgets), o, s, forgets)
 					})
 				}
 			}
@@ -181,7 +173,7 @@ func TestFaultsOfPlacing(t *testing.T) {
 
 // tryPlacing places a call under a fault, checks what is left, and repeats the request
 // when the fault is over. It returns the calls that the request made.
-func tryPlacing(t *testing.T, name string, c outcome, s strike, tokens bool) []string {
+func tryPlacing(t *testing.T, name string, c outcome, s strike, forgets bool) []string {
 	clean := newStore(t)
 	o := newOffice(t, clean)
 	route := limitedTo(CreateCall, Limit{PerSecond: 1000, PerWorkspace: true})
@@ -193,11 +185,14 @@ func tryPlacing(t *testing.T, name string, c outcome, s strike, tokens bool) []s
 	if c.happen != nil {
 		o.exchange.answer = meanwhile(t, clean, c.answer, c.happen(o, t))
 	}
-	struck := under(t, s, tokens)
+	struck := under(t, s, forgets)
 	got := o.post(t, Handler(o.service(struck), route), bodyWith(), withKey("one")...)
 	asked := struck.taken()
 	if got.status != c.status && (s.harmless || s.from == forEver || got.status != http.StatusInternalServerError && got.status != http.StatusCreated) {
 		t.Errorf("%s: %d %s, want %d", name, got.status, got.body, c.status)
+	}
+	if s.harmless && (len(o.exchange.placed) != 1 || (got.header.Get("Idempotent-Replay") != "") != c.known) {
+		t.Errorf("%s: %v after %d placements, want 1, and a replay: %t", name, got.header, len(o.exchange.placed), c.known)
 	}
 	if strings.Contains(got.body, "CAUSE") {
 		t.Errorf("%s: the answer tells the cause: %s", name, got.body)

@@ -80,17 +80,6 @@ func (x *exchange) placements() map[conversation.CallID]int {
 	return counts
 }
 
-// hungUp are the calls that were told to end.
-func (x *exchange) hungUp() []conversation.CallID {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var calls []conversation.CallID
-	for _, request := range x.ended {
-		calls = append(calls, request.CallID)
-	}
-	return calls
-}
-
 type placing = func(http.ResponseWriter, *http.Request, carrier.Placement)
 
 func accepts(w http.ResponseWriter, r *http.Request, p carrier.Placement) {

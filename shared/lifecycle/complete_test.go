@@ -99,7 +99,6 @@ func (a brokenAgent) Evaluate(ctx context.Context, c agent.Conversation, criteri
 type recordings struct {
 	*line
 	status conversation.RecordingStatus
-	state  error
 	audio  error
 }
 
