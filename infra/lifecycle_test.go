@@ -258,7 +258,7 @@ func TestCallLifecycle(t *testing.T) {
 				if state.TimeoutSeconds == 0 && !slices.Contains(input, state.TimeoutSecondsPath) {
 					t.Errorf("got a timeout at %q, want one of the input", state.TimeoutSecondsPath)
 				}
-				if payload["token.$"] != "$$.Task.Token" || payload["entered_at.$"] != "$$.State.EnteredTime" || payload["retry_count.$"] != "$$.State.RetryCount" || payload["await_pickup"] == nil {
+				if payload["token.$"] != "$$.Task.Token" || payload["entered_at.$"] != "$$.State.EnteredTime" || payload["retry_count.$"] != "$$.State.RetryCount" || payload["await_pickup"] != (name == "AwaitPickup") {
 					t.Errorf("got payload %v, want the token, when it is from, and what it awaits", payload)
 				}
 			case "arn:aws:states:::lambda:invoke":

@@ -69,15 +69,15 @@ const attempts = 8 // of one call
 func strikes(n int) map[string]strike {
 	denied := fails(http.StatusBadRequest, forbidden) // which is never repeated
 	return map[string]strike{
-		"once":                          {n, n, false, cutOff, true},
-		"once, after taking effect":     {n, n, true, cutOff, true},
-		"conflict":                      {n, n, false, conflicts, true},
-		"for good":                      {n, n, false, denied, false},
-		"for good, after taking effect": {n, n, true, denied, false},
-		"always":                        {n, n + attempts - 1, false, cutOff, false},
-		"always, after taking effect":   {n, n + attempts - 1, true, cutOff, false},
-		"all from there":                {n, forEver, false, denied, false},
-		"all from there, after it":      {n, forEver, true, denied, false},
+		"once":                                {n, n, false, cutOff, true},
+		"once, after taking effect":           {n, n, true, cutOff, true},
+		"conflict":                            {n, n, false, conflicts, true},
+		"for good":                            {n, n, false, denied, false},
+		"for good, after taking effect":       {n, n, true, denied, false},
+		"always":                              {n, n + attempts - 1, false, cutOff, false},
+		"always, after taking effect":         {n, n + attempts - 1, true, cutOff, false},
+		"all from there":                      {n, forEver, false, denied, false},
+		"all from there, after taking effect": {n, forEver, true, denied, false},
 	}
 }
 
@@ -253,6 +253,23 @@ func (o office) checkPlacing(t *testing.T, name string, c outcome, got answered)
 	case http.StatusBadGateway:
 		if owner != "" || active != 0 || c.rings && c.happen == nil {
 			t.Errorf("%s: 502 with %d active calls, and the key names %q", name, active, owner)
+		}
+	}
+}
+
+// A request without a key, too, knows its own write when the answer to it was lost.
+func TestLostAnswerWithoutKey(t *testing.T) {
+	clean := newStore(t)
+	o := newOffice(t, clean)
+	for _, forgets := range []bool{false, true} {
+		before := len(o.exchange.placed)
+		struck := under(t, strike{2, 2, true, cutOff, true}, forgets)
+		call := isAccepted(t, o.post(t, o.unlimited(struck), bodyWith()))
+		if asked := struck.taken()[2]; asked != "dynamodb:TransactWriteItems" {
+			t.Fatalf("the answer to %s was lost", asked)
+		}
+		if len(o.exchange.placed) != before+1 || o.exchange.placements()[call.CallID] != 1 || o.slots(t, oneNumber) != before+1 || len(o.calls(t)) != before+1 {
+			t.Errorf("%d placements, %d slots, %d calls; want %d of each", len(o.exchange.placed), o.slots(t, oneNumber), len(o.calls(t)), before+1)
 		}
 	}
 }

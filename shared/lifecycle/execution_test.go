@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"parley/shared/conversation"
@@ -187,4 +188,81 @@ func (e *execution) fail(name string) {
 		}
 	}
 	e.ended = "failed"
+}
+
+// The state machine takes a call through its life without a detour: it waits where it
+// should, is woken by the change that it waits for, and ends with the call.
+func TestExecutions(t *testing.T) {
+	stage, asl := newStage(t), callLifecycle(t)
+	const minute = time.Minute
+	type step struct {
+		does  func(*world, *phone) // before the machine goes on
+		after time.Duration
+		in    string // the state that it waits in then; "": it has ended
+	}
+	rings := func(w *world, ph *phone) { w.line.ring(ph) }
+	answers := func(w *world, ph *phone) { w.line.answer(ph) }
+	hangsUp := func(w *world, ph *phone) { w.line.hangUp(ph, conversation.EndCustomerHungUp) }
+	isBusy := func(w *world, ph *phone) { w.line.hangUp(ph, conversation.EndBusy) }
+	silently := func(does func(*world, *phone)) func(*world, *phone) { // the callback is lost
+		return func(w *world, ph *phone) { does(w, ph); ph.reports = nil }
+	}
+	tests := map[string]struct {
+		steps  []step
+		status conversation.CallStatus
+		reason conversation.EndReason
+	}{
+		"answered": {[]step{
+			{nil, 0, "AwaitPickup"}, {rings, time.Second, "AwaitHangUp"}, {answers, 20 * time.Second, "AwaitHangUp"}, {hangsUp, 59 * minute, ""},
+		}, "ended", "customer_hung_up"},
+		"busy":               {[]step{{nil, 0, "AwaitPickup"}, {isBusy, time.Second, ""}}, "error", "busy"},
+		"busy after it rang": {[]step{{rings, time.Second, "AwaitHangUp"}, {isBusy, 30 * time.Second, ""}}, "error", "busy"},
+		"over before the machine began": {[]step{
+			{func(w *world, ph *phone) { rings(w, ph); answers(w, ph); hangsUp(w, ph) }, 0, ""},
+		}, "ended", "customer_hung_up"},
+		"unknown to the carrier": {[]step{
+			{nil, 0, "AwaitPickup"}, {func(_ *world, ph *phone) { ph.forgotten = true }, 119 * time.Second, "AwaitPickup"}, {nil, time.Second, ""},
+		}, "error", "stalled"},
+		"rings, and no callback says so": {[]step{
+			{nil, 0, "AwaitPickup"}, {silently(rings), 2 * minute, "AwaitHangUp"}, {answers, minute, "AwaitHangUp"}, {hangsUp, minute, ""},
+		}, "ended", "customer_hung_up"},
+		"never hangs up": {[]step{
+			{rings, 0, "AwaitHangUp"}, {answers, 59 * minute, "AwaitHangUp"}, {nil, minute, ""},
+		}, "ended", "max_duration"},
+		"hangs up, and no callback says so": {[]step{
+			{rings, 0, "AwaitHangUp"}, {answers, 10 * minute, "AwaitHangUp"}, {silently(hangsUp), 50 * minute, ""},
+		}, "ended", "customer_hung_up"},
+		"falls silent": {[]step{
+			{rings, 0, "AwaitHangUp"}, {func(_ *world, ph *phone) { ph.forgotten = true }, 60 * minute, ""},
+		}, "error", "stalled"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			w, m := stage.newWorld(t, nil), newSteps(t)
+			var ph *phone
+			call := w.newCall(customer + "99")
+			w.follow(t, m, w.change(t, "accepted", call.CallID, func() { ph = w.place(t, call) }))
+			e := m.execution(t, w, asl, call.CallID)
+			for n, step := range tt.steps {
+				if step.does != nil {
+					w.follow(t, m, w.change(t, "changed", call.CallID, func() { step.does(w, ph); w.deliverAll(t, ph) }))
+				}
+				w.pass(step.after)
+				for e.run(t) {
+				}
+				in := e.state
+				if e.ended != "" {
+					in = ""
+				}
+				if in != step.in {
+					t.Fatalf("step %d: the machine is in %q, want %q", n, in, step.in)
+				}
+			}
+			got := w.read(t, call.CallID)
+			if e.ended != "succeeded" || got.Status != tt.status || got.EndReason != tt.reason || e.retryCount() != 0 || w.slots(t) != "0" {
+				t.Errorf("the machine has %s after %d retries of %s, the call is %s, %q, %s active calls; want it to succeed at once, %s, %q, 0",
+					e.ended, e.retryCount(), e.state, got.Status, got.EndReason, w.slots(t), tt.status, tt.reason)
+			}
+		})
+	}
 }
