@@ -24,6 +24,12 @@ const (
 	SimulatorQueueURL  = "SIMULATOR_QUEUE_URL"
 	SimulatorSecret    = "SIMULATOR_SECRET"
 	CallLifecycle      = "CALL_LIFECYCLE"
+	ThreadLifecycle    = "THREAD_LIFECYCLE"
+	TurnQueueURL       = "TURN_QUEUE_URL"
+	DeliveryQueueURL   = "DELIVERY_QUEUE_URL"
+	WebhookKey         = "WEBHOOK_KEY"
+	WebhookRetry       = "WEBHOOK_RETRY"
+	LoopbackWebhooks   = "LOOPBACK_WEBHOOKS"
 )
 
 // Config is what a function needs to know of its stage.
@@ -39,6 +45,12 @@ type Config struct {
 	SimulatorQueueURL  string // of the steps that it plays later
 	SimulatorSecret    string // name of the secret that signs its callbacks
 	CallLifecycle      string // ARN of the state machine of calls
+	ThreadLifecycle    string // ARN of the state machine of text conversations
+	TurnQueueURL       string // of the assistants' turns in text conversations
+	DeliveryQueueURL   string // of webhooks' deliveries
+	WebhookKey         string // ARN of the KMS key that seals webhooks' secrets
+	WebhookRetry       string // ARN of the state machine of deliveries that failed at first
+	LoopbackWebhooks   bool   // whether webhooks may go to this machine: on the local stage alone
 }
 
 // Load reads a Config with getenv. The error names every variable that is missing.
@@ -62,14 +74,22 @@ func Load(getenv func(string) string) (Config, error) {
 		SimulatorQueueURL:  get(SimulatorQueueURL),
 		SimulatorSecret:    get(SimulatorSecret),
 		CallLifecycle:      get(CallLifecycle),
+		ThreadLifecycle:    get(ThreadLifecycle),
+		TurnQueueURL:       get(TurnQueueURL),
+		DeliveryQueueURL:   get(DeliveryQueueURL),
+		WebhookKey:         get(WebhookKey),
+		WebhookRetry:       get(WebhookRetry),
 	}
-	scale := get(TimeScale)
+	scale, loopback := get(TimeScale), get(LoopbackWebhooks)
 	if missing != nil {
 		return Config{}, fmt.Errorf("read configuration: not set: %s", strings.Join(missing, ", "))
 	}
 	var err error
 	if cfg.TimeScale, err = strconv.Atoi(scale); err != nil || cfg.TimeScale < 1 {
 		return Config{}, fmt.Errorf("read configuration: %s is %q, want a number from 1", TimeScale, scale)
+	}
+	if cfg.LoopbackWebhooks, err = strconv.ParseBool(loopback); err != nil {
+		return Config{}, fmt.Errorf("read configuration: %s is %q, want true or false", LoopbackWebhooks, loopback)
 	}
 	return cfg, nil
 }

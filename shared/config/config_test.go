@@ -9,7 +9,8 @@ func environment() map[string]string {
 	return map[string]string{
 		ConversationsTable: "c", WorkspacesTable: "w", DeliveriesTable: "d", CountersTable: "n",
 		Bucket: "b", BaseURL: "https://api.example.com/", TimeScale: "60",
-		SimulatorFunction: "f", SimulatorQueueURL: "q", SimulatorSecret: "s", CallLifecycle: "m",
+		SimulatorFunction: "f", SimulatorQueueURL: "q", SimulatorSecret: "s", CallLifecycle: "m", ThreadLifecycle: "t", TurnQueueURL: "u",
+		DeliveryQueueURL: "v", WebhookKey: "k", WebhookRetry: "r", LoopbackWebhooks: "true",
 	}
 }
 
@@ -19,7 +20,7 @@ func load(env map[string]string) (Config, error) {
 
 func TestLoad(t *testing.T) {
 	got, err := load(environment())
-	want := Config{"c", "w", "d", "n", "b", "https://api.example.com", 60, "f", "q", "s", "m"}
+	want := Config{"c", "w", "d", "n", "b", "https://api.example.com", 60, "f", "q", "s", "m", "t", "u", "v", "k", "r", true}
 	if err != nil || got != want {
 		t.Errorf("Load = %+v, %v; want %+v", got, err, want)
 	}
@@ -32,6 +33,14 @@ func TestLoadRefusesABadScale(t *testing.T) {
 		if _, err := load(env); err == nil || !strings.Contains(err.Error(), TimeScale) {
 			t.Errorf("%s=%s: error %v, want one that names it", TimeScale, scale, err)
 		}
+	}
+}
+
+func TestLoadRefusesABadSwitch(t *testing.T) {
+	env := environment()
+	env[LoopbackWebhooks] = "maybe"
+	if _, err := load(env); err == nil || !strings.Contains(err.Error(), LoopbackWebhooks) {
+		t.Errorf("error %v, want one that names %s", err, LoopbackWebhooks)
 	}
 }
 
