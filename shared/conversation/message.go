@@ -38,6 +38,17 @@ type Message struct {
 	Costs    *MessageCosts `json:"costs,omitzero" block:"costs"`
 }
 
+// withOffsets is the message with all of its times written as webhook payloads do.
+func (m Message) withOffsets() Message {
+	m.OccurredAt = m.OccurredAt.WithOffset()
+	if m.Reply != nil {
+		reply := *m.Reply
+		reply.Timestamp = reply.Timestamp.WithOffset()
+		m.Reply = &reply
+	}
+	return m
+}
+
 // Reply is the assistant's answer in the same turn as a customer's message.
 type Reply struct {
 	Content           string `json:"content"`

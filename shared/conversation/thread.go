@@ -74,6 +74,13 @@ type Thread struct {
 	FollowUps   []FollowUp   `json:"follow_ups,omitzero" block:"follow_ups"`
 }
 
+// withOffsets is the thread with all of its times written as webhook payloads do.
+func (t Thread) withOffsets() Thread {
+	t.StartedAt, t.LastMessageAt, t.CompletedAt = t.StartedAt.WithOffset(), t.LastMessageAt.WithOffset(), t.CompletedAt.WithOffset()
+	t.FollowUps = followUpsWithOffsets(t.FollowUps)
+	return t
+}
+
 // ThreadCosts is indicative, not the invoiced amount.
 type ThreadCosts struct {
 	Currency            string `json:"currency" doc:"ISO 4217."`
