@@ -158,12 +158,7 @@ func (s *Store) AcceptCall(ctx context.Context, a Acceptance) (replay conversati
 	if errors.Is(err, errCallExists) {
 		return "", nil
 	}
-	for _, refused := range []error{ErrHourlyLimit, ErrNoSlot, ErrNoBalance} {
-		if errors.Is(err, refused) {
-			return "", refused
-		}
-	}
-	return "", wrap(err, "accept call %s", call.CallID)
+	return "", wrap(firstOf(err, ErrHourlyLimit, ErrNoSlot, ErrNoBalance), "accept call %s", call.CallID)
 }
 
 // keyOwner reads which call an idempotency key names.
@@ -181,8 +176,7 @@ func (s *Store) newCall(ctx context.Context, call conversation.CallRecord, until
 	it[PartitionKey] = text(id(call.WorkspaceID, kindCall, call.CallID))
 	listAs(it, call.WorkspaceID, call.AssistantID, callsList, string(call.CallID))
 	if call.Active() {
-		it["open_shard"] = text(openShard(call.CallID))
-		it["open_until"] = text(conversation.At(until).String())
+		openAs(it, kindCall, call.CallID, until)
 	}
 	return it, s.offload(ctx, it)
 }

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"parley/shared/conversation"
 )
@@ -29,25 +28,11 @@ func (s *Store) TouchAPIKey(ctx context.Context, keyID conversation.APIKeyID, no
 	lastUsed := expression.Name("last_used_at")
 	stale := lastUsed.AttributeNotExists().
 		Or(lastUsed.LessThan(expression.Value(conversation.At(now.Add(-time.Hour)).String())))
-	err := s.update(ctx, Workspaces, apiKeyID(keyID),
+	_, err := s.update(ctx, Workspaces, apiKeyID(keyID),
 		expression.Set(lastUsed, expression.Value(conversation.At(now).String())),
 		expression.Name(PartitionKey).AttributeExists().And(stale))
 	if isConditionFailed(err) {
 		return nil
 	}
 	return wrap(err, "touch API key %s", keyID)
-}
-
-// update changes one item if the condition holds.
-func (s *Store) update(ctx context.Context, table, pk string, change expression.UpdateBuilder, condition expression.ConditionBuilder) error {
-	expr, err := expression.NewBuilder().WithUpdate(change).WithCondition(condition).Build()
-	if err != nil {
-		return err
-	}
-	_, err = s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: s.table(table), Key: key(pk),
-		UpdateExpression: expr.Update(), ConditionExpression: expr.Condition(),
-		ExpressionAttributeNames: expr.Names(), ExpressionAttributeValues: expr.Values(),
-	})
-	return err
 }

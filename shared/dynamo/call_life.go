@@ -3,15 +3,11 @@ package dynamo
 import (
 	"context"
 	"errors"
-	"hash/fnv"
-	"strconv"
+	"slices"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"parley/shared/conversation"
 )
@@ -52,14 +48,7 @@ func (s *Store) CallRecord(ctx context.Context, ws conversation.WorkspaceID, cal
 
 func (s *Store) storedCall(ctx context.Context, it item) (StoredCall, error) {
 	bytes := itemSize(it)
-	large, err := largeOf(it, conversation.AllBlocks())
-	if err != nil {
-		return StoredCall{}, err
-	}
-	if err := s.fill(ctx, it, large); err != nil {
-		return StoredCall{}, err
-	}
-	record, err := decode[conversation.CallRecord](it)
+	record, err := whole[conversation.CallRecord](ctx, s, it, conversation.AllBlocks())
 	return StoredCall{record, bytes}, err
 }
 
@@ -112,39 +101,32 @@ func (s *Store) SnapshotCall(ctx context.Context, call StoredCall, snapshot conv
 
 // PostponeCall gives an unfinished call until then before the sweep looks again.
 func (s *Store) PostponeCall(ctx context.Context, ws conversation.WorkspaceID, callID conversation.CallID, until time.Time) error {
-	err := s.update(ctx, Conversations, id(ws, kindCall, callID), setOpen(until), expression.Name("open_shard").AttributeExists())
-	if isConditionFailed(err) {
-		return nil // finished meanwhile
-	}
-	return wrap(err, "postpone call %s", callID)
+	return wrap(s.postpone(ctx, id(ws, kindCall, callID), until), "postpone call %s", callID)
 }
 
 // StoreToken notes the token of the task that waits for the call's next change, unless a
 // later attempt's is there, and returns the call. attempt sorts by when it began. The same
 // attempt may come again: the SDK repeats a write whose answer was lost.
 func (s *Store) StoreToken(ctx context.Context, ws conversation.WorkspaceID, callID conversation.CallID, token, attempt string) (conversation.CallRecord, error) {
-	tokenAt := expression.Name("token_at")
-	expr, err := expression.NewBuilder().
-		WithUpdate(expression.Set(expression.Name("token"), expression.Value(token)).Set(tokenAt, expression.Value(attempt))).
-		WithCondition(exists.And(tokenAt.AttributeNotExists().Or(tokenAt.LessThanEqual(expression.Value(attempt))))).
-		Build()
-	if err != nil {
-		return conversation.CallRecord{}, wrap(err, "store token of call %s", callID)
-	}
-	out, err := s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: s.table(Conversations), Key: key(id(ws, kindCall, callID)),
-		UpdateExpression: expr.Update(), ConditionExpression: expr.Condition(),
-		ExpressionAttributeNames: expr.Names(), ExpressionAttributeValues: expr.Values(),
-		ReturnValues: types.ReturnValueAllNew,
-	})
+	it, err := s.update(ctx, Conversations, id(ws, kindCall, callID), setToken(token, attempt), noLaterToken(attempt))
 	if isConditionFailed(err) {
 		err = ErrStale
 	}
 	if err != nil {
 		return conversation.CallRecord{}, wrap(err, "store token of call %s", callID)
 	}
-	record, err := decode[conversation.CallRecord](out.Attributes)
+	record, err := decode[conversation.CallRecord](it)
 	return record, wrap(err, "store token of call %s", callID)
+}
+
+var tokenAt = expression.Name("token_at")
+
+func setToken(token, attempt string) expression.UpdateBuilder {
+	return expression.Set(expression.Name("token"), expression.Value(token)).Set(tokenAt, expression.Value(attempt))
+}
+
+func noLaterToken(attempt string) expression.ConditionBuilder {
+	return exists.And(tokenAt.AttributeNotExists().Or(tokenAt.LessThanEqual(expression.Value(attempt))))
 }
 
 // FailCall ends a call that did not happen, and gives its slot back.
@@ -247,16 +229,25 @@ type Completion struct {
 	Recording          *conversation.Recording          `json:"recording,omitzero"`
 	Costs              *conversation.CallCosts          `json:"costs,omitzero"`
 	PerformanceMetrics *conversation.PerformanceMetrics `json:"performance_metrics,omitzero"`
+	FollowUps          []conversation.FollowUp          `json:"follow_ups,omitzero"`
+
+	Until time.Time `json:"-"` // when the sweep looks at the call again, if a follow-up is pending
 }
 
-// CompleteCall adds what the work after a call made, and charges the workspace, once.
+// CompleteCall adds what the work after a call made, and charges the workspace, once. A
+// call that has a pending follow-up is still to be resolved: ResolveFollowUp, or a receipt.
 func (s *Store) CompleteCall(ctx context.Context, call StoredCall, c Completion) error {
 	change, err := s.parts(ctx, call, c)
 	if err != nil {
 		return wrap(err, "complete call %s", call.CallID)
 	}
+	if slices.ContainsFunc(c.FollowUps, isPending) {
+		change = withOpen(change, c.Until)
+	} else {
+		change = removeOpen(change)
+	}
 	var t transaction
-	t.update(s.table(Conversations), id(call.WorkspaceID, kindCall, call.CallID), removeOpen(change),
+	t.update(s.table(Conversations), id(call.WorkspaceID, kindCall, call.CallID), change,
 		status.Equal(expression.Value(conversation.CallEnded)).And(expression.Name("completed_at").AttributeNotExists()), ErrStale)
 	if c.Costs != nil {
 		t.update(s.table(Workspaces), workspaceID(call.WorkspaceID),
@@ -282,16 +273,12 @@ func (s *Store) parts(ctx context.Context, call StoredCall, fields any) (express
 			return expression.UpdateBuilder{}, err
 		}
 	}
-	var change expression.UpdateBuilder
-	for name, value := range added {
-		change = change.Set(expression.Name(name), expression.Value(value))
-	}
-	return change, nil
+	return setAll(added), nil
 }
 
 // change updates a call if the condition holds.
 func (s *Store) change(ctx context.Context, call conversation.CallRecord, doing string, change expression.UpdateBuilder, condition expression.ConditionBuilder) error {
-	err := s.update(ctx, Conversations, id(call.WorkspaceID, kindCall, call.CallID), change, condition)
+	_, err := s.update(ctx, Conversations, id(call.WorkspaceID, kindCall, call.CallID), change, condition)
 	if isConditionFailed(err) {
 		err = ErrStale
 	}
@@ -307,30 +294,6 @@ func same(attribute string, read conversation.Time) expression.ConditionBuilder 
 	return name.Equal(expression.Value(read.String()))
 }
 
-// The open index holds what is not resolved yet, by its next deadline. It has a few
-// shards, as all workspaces share it; only the sweep reads it.
-const openShards = 4
-
-func openShard(callID conversation.CallID) string {
-	hash := fnv.New32a()
-	hash.Write([]byte(callID))
-	return shardName(int(hash.Sum32() % openShards))
-}
-
-func shardName(n int) string { return "calls#" + strconv.Itoa(n) }
-
-func setOpen(until time.Time) expression.UpdateBuilder {
-	return withOpen(expression.UpdateBuilder{}, until)
-}
-
-func withOpen(change expression.UpdateBuilder, until time.Time) expression.UpdateBuilder {
-	return change.Set(expression.Name("open_until"), expression.Value(conversation.At(until).String()))
-}
-
-func removeOpen(change expression.UpdateBuilder) expression.UpdateBuilder {
-	return change.Remove(expression.Name("open_until")).Remove(expression.Name("open_shard"))
-}
-
 // OverdueCall names a call past its deadline.
 type OverdueCall struct {
 	WorkspaceID conversation.WorkspaceID
@@ -340,26 +303,11 @@ type OverdueCall struct {
 // OverdueCalls lists calls past their deadline, the longest overdue first, up to limit a
 // shard.
 func (s *Store) OverdueCalls(ctx context.Context, now time.Time, limit int) ([]OverdueCall, error) {
-	var overdue []OverdueCall
-	for shard := range openShards {
-		expr, err := expression.NewBuilder().WithKeyCondition(
-			expression.Key("open_shard").Equal(expression.Value(shardName(shard))).
-				And(expression.Key("open_until").LessThan(expression.Value(conversation.At(now).String())))).Build()
-		if err != nil {
-			return nil, wrap(err, "list overdue calls")
-		}
-		out, err := s.db.Query(ctx, &dynamodb.QueryInput{
-			TableName: s.table(Conversations), IndexName: aws.String(Open), Limit: aws.Int32(int32(limit)),
-			KeyConditionExpression:   expr.KeyCondition(),
-			ExpressionAttributeNames: expr.Names(), ExpressionAttributeValues: expr.Values(),
-		})
-		if err != nil {
-			return nil, wrap(err, "list overdue calls")
-		}
-		for _, it := range out.Items {
-			ws, callID := ownerOf(stringOf(it, PartitionKey))
-			overdue = append(overdue, OverdueCall{ws, callID})
-		}
+	overdue, err := s.overdue(ctx, kindCall, now, limit)
+	var calls []OverdueCall
+	for _, pk := range overdue {
+		ws, callID := ownerOf[conversation.CallID](pk)
+		calls = append(calls, OverdueCall{ws, callID})
 	}
-	return overdue, nil
+	return calls, wrap(err, "list overdue calls")
 }

@@ -27,6 +27,7 @@ type ward struct {
 	db            *dynamodb.Client
 	conversations string
 	workspaces    string
+	counters      string
 	definition    dynamo.Definition
 }
 
@@ -34,7 +35,7 @@ func newWard(t *testing.T) ward {
 	t.Helper()
 	cfg := emulator.Config(t)
 	names := dynamotest.Stage(t, cfg)
-	w := ward{Store: dynamo.New(cfg, names), db: dynamodb.NewFromConfig(cfg), conversations: names.ConversationsTable, workspaces: names.WorkspacesTable}
+	w := ward{Store: dynamo.New(cfg, names), db: dynamodb.NewFromConfig(cfg), conversations: names.ConversationsTable, workspaces: names.WorkspacesTable, counters: names.CountersTable}
 	return w.workspace(t)
 }
 

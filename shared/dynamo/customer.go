@@ -4,17 +4,23 @@ import (
 	"context"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"parley/shared/conversation"
 )
 
-func customerID(ws conversation.WorkspaceID, phone string) string { return id(ws, "customer", phone) }
+func customerID(ws conversation.WorkspaceID, address string) string {
+	return id(ws, "customer", address)
+}
 
 // NameCustomer finds the workspace's customer of this phone number, or makes one, and
 // keeps what is newly known of it. It returns the customer with all that is known.
 func (s *Store) NameCustomer(ctx context.Context, ws conversation.WorkspaceID, c conversation.Customer) (conversation.Customer, error) {
+	return s.NameAddress(ctx, ws, c.Phone, c)
+}
+
+// NameAddress is NameCustomer of one who may have no phone number: a user id of WhatsApp is
+// an address too. The customer's item also has its opt-outs, which nothing here reads.
+func (s *Store) NameAddress(ctx context.Context, ws conversation.WorkspaceID, address string, c conversation.Customer) (conversation.Customer, error) {
 	if c.CustomerID == "" {
 		c.CustomerID = conversation.CustomerID(conversation.NewID())
 	}
@@ -22,25 +28,14 @@ func (s *Store) NameCustomer(ctx context.Context, ws conversation.WorkspaceID, c
 	if err != nil {
 		return c, wrap(err, "name customer")
 	}
-	first := expression.Name("customer_id")
-	change := expression.Set(first, first.IfNotExists(expression.Value(c.CustomerID)))
 	delete(known, "customer_id")
-	for name, value := range known {
-		change = change.Set(expression.Name(name), expression.Value(value))
-	}
-	expr, err := expression.NewBuilder().WithUpdate(change).Build()
+	first := expression.Name("customer_id")
+	it, err := s.update(ctx, Workspaces, customerID(ws, address),
+		setAll(known).Set(first, first.IfNotExists(expression.Value(c.CustomerID))), expression.ConditionBuilder{})
 	if err != nil {
 		return c, wrap(err, "name customer")
 	}
-	out, err := s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: s.table(Workspaces), Key: key(customerID(ws, c.Phone)),
-		UpdateExpression: expr.Update(), ExpressionAttributeNames: expr.Names(), ExpressionAttributeValues: expr.Values(),
-		ReturnValues: types.ReturnValueAllNew,
-	})
-	if err != nil {
-		return c, wrap(err, "name customer")
-	}
-	c, err = decode[conversation.Customer](out.Attributes)
+	c, err = decode[conversation.Customer](it)
 	return c, wrap(err, "name customer")
 }
 

@@ -6,14 +6,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -171,14 +169,24 @@ func (s *Store) report(ctx context.Context, d StoredDelivery, a conversation.Att
 	if err != nil {
 		return StoredDelivery{}, err
 	}
-	version := expression.Name(versionAttribute)
-	err = s.update(ctx, Deliveries, id(d.WorkspaceID, kindDelivery, d.ID),
-		expression.Set(status, expression.Value(next.Status)).
-			Set(expression.Name("round"), expression.Value(next.Round)).
-			Set(expression.Name("attempts"), expression.Value(attempts["attempts"])).
-			Set(version, expression.Value(next.Version)),
-		version.Equal(expression.Value(d.Version)))
+	failed := expression.Name("failed_list")
+	change := expression.Set(status, expression.Value(next.Status)).
+		Set(expression.Name("round"), expression.Value(next.Round)).
+		Set(expression.Name("attempts"), expression.Value(attempts["attempts"])).
+		Set(version, expression.Value(next.Version))
+	if next.Status == conversation.DeliveryFailed {
+		change = change.Set(failed, expression.Value(failedList(next.WorkspaceID, next.EndpointID)))
+	} else {
+		change = change.Remove(failed)
+	}
+	_, err = s.update(ctx, Deliveries, id(d.WorkspaceID, kindDelivery, d.ID), change, version.Equal(expression.Value(d.Version)))
 	return next, err
+}
+
+// failedList is the list of an endpoint's failed deliveries: few among many, so they have an
+// index of their own.
+func failedList(ws conversation.WorkspaceID, endpoint conversation.EndpointID) string {
+	return list(ws, string(endpoint), deliveriesList, string(conversation.DeliveryFailed))
 }
 
 // answered is how much room the answers take.
@@ -231,28 +239,14 @@ func (s *Store) Deliveries(ctx context.Context, ws conversation.WorkspaceID, q D
 	if q.EndpointID != "" {
 		l.index, l.attribute, l.partition = ByEndpoint, "endpoint_list", list(ws, string(q.EndpointID), deliveriesList)
 	}
+	if q.EndpointID != "" && q.Status == conversation.DeliveryFailed {
+		l.index, l.attribute, l.partition = ByFailure, "failed_list", failedList(ws, q.EndpointID)
+	} else {
+		l.equal("status", string(q.Status))
+	}
 	l.between(q.From, q.To)
-	l.equal("status", string(q.Status))
 	l.equal("event", string(q.Event))
 	l.equal("event_id", q.EventID)
 	page, err := fetch[conversation.Delivery](ctx, s, l, p)
 	return page, wrap(err, "list deliveries")
-}
-
-// WholeCallImage is CallImage with the large fields of these blocks, as they were when the
-// image was made. The image must be of a call.
-func (s *Store) WholeCallImage(ctx context.Context, image json.RawMessage, blocks conversation.Blocks) (conversation.CallRecord, error) {
-	it, err := attributevalue.UnmarshalMapJSON(image)
-	if err != nil {
-		return conversation.CallRecord{}, wrap(err, "read image")
-	}
-	large, err := largeOf(it, blocks)
-	if err != nil {
-		return conversation.CallRecord{}, wrap(err, "read image")
-	}
-	if err := s.fill(ctx, it, large); err != nil {
-		return conversation.CallRecord{}, wrap(err, "read image")
-	}
-	call, err := decode[conversation.CallRecord](it)
-	return call, wrap(err, "read image")
 }

@@ -142,9 +142,16 @@ func itemSize(it item) int {
 	return n
 }
 
-// ownerOf takes the key of a call apart.
-func ownerOf(pk string) (conversation.WorkspaceID, conversation.CallID) {
+// kindOf is the kind of the record that a key is of.
+func kindOf(pk string) string {
+	_, rest, _ := strings.Cut(pk, "#")
+	kind, _, _ := strings.Cut(rest, "#")
+	return kind
+}
+
+// ownerOf takes a record's key apart.
+func ownerOf[I ~string](pk string) (conversation.WorkspaceID, I) {
 	ws, rest, _ := strings.Cut(pk, "#")
-	_, callID, _ := strings.Cut(rest, "#")
-	return conversation.WorkspaceID(ws), conversation.CallID(callID)
+	_, record, _ := strings.Cut(rest, "#")
+	return conversation.WorkspaceID(ws), I(record)
 }

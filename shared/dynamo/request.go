@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"parley/shared/conversation"
@@ -71,21 +70,8 @@ func (s *Store) count(ctx context.Context, pk string, hour, now time.Time, again
 		condition = name(PartitionKey).AttributeNotExists().
 			Or(name("second").LessThan(value(second)).And(name("in_hour").LessThan(value(perHour))))
 	}
-	expr, err := expression.NewBuilder().WithUpdate(change).WithCondition(condition).Build()
-	if err != nil {
-		return Requests{}, err
-	}
-	out, err := s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: s.table(Counters), Key: key(pk),
-		UpdateExpression: expr.Update(), ConditionExpression: expr.Condition(),
-		ExpressionAttributeNames: expr.Names(), ExpressionAttributeValues: expr.Values(),
-		ReturnValues:                        types.ReturnValueAllNew,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
-	if err != nil {
-		return Requests{}, err
-	}
-	return requests(out.Attributes, hour), nil
+	it, err := s.update(ctx, Counters, pk, change, condition)
+	return requests(it, hour), err
 }
 
 func requests(it item, hour time.Time) Requests {

@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/expression"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -144,6 +145,39 @@ func (s *Store) create(ctx context.Context, table string, it item) (bool, error)
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// update changes one item if the condition holds, and returns it as it then is. The zero
+// condition always holds. When it fails, the error has the item as it stands.
+func (s *Store) update(ctx context.Context, table, pk string, change expression.UpdateBuilder, condition expression.ConditionBuilder) (item, error) {
+	b := expression.NewBuilder().WithUpdate(change)
+	if condition.IsSet() {
+		b = b.WithCondition(condition)
+	}
+	expr, err := b.Build()
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: s.table(table), Key: key(pk),
+		UpdateExpression: expr.Update(), ConditionExpression: expr.Condition(),
+		ExpressionAttributeNames: expr.Names(), ExpressionAttributeValues: expr.Values(),
+		ReturnValues:                        types.ReturnValueAllNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out.Attributes, nil
+}
+
+// setAll sets every attribute of an item.
+func setAll(fields item) expression.UpdateBuilder {
+	var change expression.UpdateBuilder
+	for name, value := range fields {
+		change = change.Set(expression.Name(name), expression.Value(value))
+	}
+	return change
 }
 
 func isConditionFailed(err error) bool {

@@ -37,6 +37,7 @@ const (
 	ByAssistant = "by_assistant"
 	ByThread    = "by_thread"
 	ByEndpoint  = "by_endpoint"
+	ByFailure   = "by_failure"
 	Open        = "open"
 )
 
@@ -52,9 +53,10 @@ var filterable = []string{"assistant_id", "channel", "close_reason", "direction"
 // Tables is every table of the service.
 //
 // Every list index sorts by listed_at: the call_id of a call, whose UUIDv7 holds the time
-// that never changes; the time and id of anything else. Test messages and open threads
-// have no list keys, so no list can show them. The deliveries of one attempt's
-// X-Service-Delivery-Id need no index: the id contains the delivery's own.
+// that never changes; the time and id of anything else. Open threads, and the threads and
+// messages of tests, have no keys of the lists that customers read; a test's messages are
+// in a list of their thread's alone. The deliveries of one attempt's X-Service-Delivery-Id
+// need no index: the id contains the delivery's own.
 var Tables = []Table{
 	{
 		Name: Conversations, Env: config.ConversationsTable, Stream: true, PointInTimeRecovery: true,
@@ -74,6 +76,7 @@ var Tables = []Table{
 		Indexes: []Index{
 			{ByWorkspace, "workspace_list", "listed_at", []string{"event", "event_id", "status"}},
 			{ByEndpoint, "endpoint_list", "listed_at", []string{"event", "event_id", "status"}},
+			{ByFailure, "failed_list", "listed_at", []string{"event", "event_id"}},
 		},
 	},
 	{Name: Counters, Env: config.CountersTable, TTL: true},
@@ -83,4 +86,5 @@ var Tables = []Table{
 const (
 	RecordingsPrefix = "recordings/" // a call's audio
 	FieldsPrefix     = "fields/"     // fields that are too large for their item
+	PoisonPrefix     = "aws/lambda/" // stream records that failed for good; Lambda's own name
 )

@@ -15,13 +15,13 @@ func (s *Store) Message(ctx context.Context, ws conversation.WorkspaceID, messag
 	return message, wrap(err, "get message %s", messageID)
 }
 
-// Thread reads a completed thread, strongly consistent. An open one is not found.
+// Thread reads a completed thread, strongly consistent. An open one, or a test, is not found.
 func (s *Store) Thread(ctx context.Context, ws conversation.WorkspaceID, threadID conversation.ThreadID, blocks conversation.Blocks) (conversation.Thread, error) {
-	thread, err := get[conversation.Thread](ctx, s, id(ws, kindThread, threadID), blocks)
-	if err == nil && thread.CompletedAt.IsZero() {
-		return conversation.Thread{}, wrap(conversation.ErrNotFound, "get open thread %s", threadID)
+	thread, err := get[conversation.ThreadRecord](ctx, s, id(ws, kindThread, threadID), blocks)
+	if err == nil && (thread.Open() || thread.IsTest) {
+		return conversation.Thread{}, wrap(conversation.ErrNotFound, "get open or test thread %s", threadID)
 	}
-	return thread, wrap(err, "get thread %s", threadID)
+	return thread.Thread, wrap(err, "get thread %s", threadID)
 }
 
 // InsertMessage writes a message of the past, which makes no event. A message that exists
@@ -33,10 +33,28 @@ func (s *Store) InsertMessage(ctx context.Context, m conversation.Message) error
 	}
 	it[PartitionKey] = text(id(m.WorkspaceID, kindMessage, m.MessageID))
 	if m.Source != conversation.SourceTest {
-		listAs(it, m.WorkspaceID, m.AssistantID, messagesList, timed(m.OccurredAt, m.MessageID))
-		it["thread_list"] = text(list(m.WorkspaceID, string(m.ThreadID)))
+		listMessage(it, conversation.MessageRecord{Message: m})
 	}
 	return wrap(s.insert(ctx, it), "insert message %s", m.MessageID)
+}
+
+// listMessage puts a message into the lists of its workspace, its assistant and its thread.
+// A test is in a list of its thread's alone, which no customer reads.
+func listMessage(it item, m conversation.MessageRecord) {
+	position := timed(m.OccurredAt, m.MessageID)
+	if m.IsTest {
+		it["listed_at"] = text(position)
+	} else {
+		listAs(it, m.WorkspaceID, m.AssistantID, messagesList, position)
+	}
+	it["thread_list"] = text(threadList(m.WorkspaceID, m.ThreadID, m.IsTest))
+}
+
+func threadList(ws conversation.WorkspaceID, threadID conversation.ThreadID, isTest bool) string {
+	if isTest {
+		return list(ws, string(threadID), "test")
+	}
+	return list(ws, string(threadID))
 }
 
 // InsertThread writes a completed thread of the past, which makes no event. A thread that
@@ -62,11 +80,17 @@ func (s *Store) insert(ctx context.Context, it item) error {
 
 // get reads a conversation's record with the large fields of these blocks.
 func get[R any](ctx context.Context, s *Store, pk string, blocks conversation.Blocks) (R, error) {
-	var none R
 	it, err := s.read(ctx, Conversations, pk)
 	if err != nil {
+		var none R
 		return none, err
 	}
+	return whole[R](ctx, s, it, blocks)
+}
+
+// whole is an item's record with the large fields of these blocks.
+func whole[R any](ctx context.Context, s *Store, it item, blocks conversation.Blocks) (R, error) {
+	var none R
 	large, err := largeOf(it, blocks)
 	if err != nil {
 		return none, err

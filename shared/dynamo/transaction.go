@@ -109,3 +109,13 @@ func (t *transaction) commit(ctx context.Context, db *dynamodb.Client) error {
 	}
 	return errors.Join(failed...)
 }
+
+// firstOf is the first of these errors that a commit's error joins; without any, that error.
+func firstOf(err error, order ...error) error {
+	for _, one := range order {
+		if errors.Is(err, one) {
+			return one
+		}
+	}
+	return err
+}

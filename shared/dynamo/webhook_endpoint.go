@@ -37,7 +37,7 @@ var endpointCount = expression.Name("endpoints")
 
 // InsertWebhookEndpoint writes a new endpoint of a workspace that exists. Its error is
 // ErrTooManyEndpoints if there is no room for it.
-func (s *Store) InsertWebhookEndpoint(ctx context.Context, e conversation.WebhookEndpoint) error {
+func (s *Store) InsertWebhookEndpoint(ctx context.Context, e conversation.WebhookEndpoint, audit ...conversation.AuditEntry) error {
 	var t transaction
 	t.check(s.table(Workspaces), workspaceID(e.WorkspaceID), exists,
 		wrap(conversation.ErrNotFound, "get workspace %s", e.WorkspaceID))
@@ -45,6 +45,7 @@ func (s *Store) InsertWebhookEndpoint(ctx context.Context, e conversation.Webhoo
 	s.subscribe(&t, e, conversation.Subscription{}, expression.Add(endpointCount, expression.Value(1)),
 		endpointCount.AttributeNotExists().Or(endpointCount.LessThan(expression.Value(conversation.MaxWebhookEndpoints))),
 		ErrTooManyEndpoints)
+	s.record(&t, audit)
 	return wrap(t.commit(ctx, s.db), "insert webhook endpoint %s", e.EndpointID)
 }
 
@@ -70,7 +71,7 @@ func (s *Store) WebhookEndpoints(ctx context.Context, ws conversation.WorkspaceI
 
 // ReplaceWebhookEndpoint writes an endpoint that was read before, changed. Its error is
 // ErrStale if somebody else has changed or deleted it meanwhile: read it again.
-func (s *Store) ReplaceWebhookEndpoint(ctx context.Context, e StoredEndpoint) error {
+func (s *Store) ReplaceWebhookEndpoint(ctx context.Context, e StoredEndpoint, audit ...conversation.AuditEntry) error {
 	subscriptions, err := s.Subscriptions(ctx, e.WorkspaceID)
 	if err != nil {
 		return wrap(err, "change webhook endpoint %s", e.EndpointID)
@@ -84,16 +85,18 @@ func (s *Store) ReplaceWebhookEndpoint(ctx context.Context, e StoredEndpoint) er
 	e.Version++
 	t.put(s.table(Workspaces), s.endpointItem(&t, e), read, ErrStale)
 	s.subscribe(&t, e.WebhookEndpoint, before, expression.UpdateBuilder{}, subscriptionOf(e.EndpointID).AttributeExists(), ErrStale)
+	s.record(&t, audit)
 	return wrap(t.commit(ctx, s.db), "change webhook endpoint %s", e.EndpointID)
 }
 
 // DeleteWebhookEndpoint removes an endpoint. What is on its way to it ends as canceled.
-func (s *Store) DeleteWebhookEndpoint(ctx context.Context, ws conversation.WorkspaceID, endpoint conversation.EndpointID) error {
+func (s *Store) DeleteWebhookEndpoint(ctx context.Context, ws conversation.WorkspaceID, endpoint conversation.EndpointID, audit ...conversation.AuditEntry) error {
 	var t transaction
 	t.delete(s.table(Workspaces), id(ws, kindEndpoint, endpoint), exists, conversation.ErrNotFound)
 	t.update(s.table(Workspaces), subscriptionsID(ws),
 		expression.Remove(subscriptionOf(endpoint)).Add(endpointCount, expression.Value(-1)),
 		subscriptionOf(endpoint).AttributeExists(), conversation.ErrNotFound)
+	s.record(&t, audit)
 	return wrap(t.commit(ctx, s.db), "delete webhook endpoint %s", endpoint)
 }
 
