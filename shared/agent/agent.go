@@ -17,6 +17,12 @@ type Agent interface {
 	// Reply is the assistant's next turn. It is never empty when the customer spoke last,
 	// and "" when the assistant did.
 	Reply(context.Context, Conversation) (string, error)
+	// TextMessage is the text message that the customer asked for with their last words, in a
+	// voice call; "" if they asked for none.
+	TextMessage(context.Context, Conversation) (string, error)
+	// FollowUp writes the message that tries to repair what the failed criteria found wanting.
+	// It is never empty.
+	FollowUp(context.Context, Conversation, []conversation.Criterion) (string, error)
 	// Analyse sums a finished conversation up.
 	Analyse(context.Context, Conversation) (conversation.Analysis, error)
 	// Evaluate judges a finished conversation by each criterion that is enabled, in their

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"regexp"
 	"strings"
 
 	"parley/shared/conversation"
@@ -33,6 +34,22 @@ var (
 	content = phrases{"thank", "great", "perfect", "wonderful", "lovely"}
 )
 
+// textMe are the words that ask for a text message, and noText those that ask for none.
+// A phrase won't do for the former: "I got your text message" holds "text me".
+var (
+	textMe = regexp.MustCompile(`(?i)\btext (me|us|(it|that|this|them) to (me|us))\b|\bsend (me |us )?an? (text|sms)\b|\b(by|via|as an?) (text|sms)\b`)
+	noText = phrases{
+		"n't text", "n’t text", "not text", "never text", "stop text",
+		"n't send", "n’t send", "not send", "never send", "stop send",
+	}
+)
+
+// asksForText tells whether the words ask for a text message. A voicemail box may, but
+// nobody there reads it.
+func asksForText(said string) bool {
+	return textMe.MatchString(said) && !noText.in(said) && !voicemail.in(said)
+}
+
 // replies are what the assistant says to phrases. The first that fits counts.
 var replies = []struct {
 	to   phrases
@@ -49,6 +66,12 @@ var replies = []struct {
 const (
 	replyToQuestion  = "I will find that out for you. Is there anything else?"
 	replyToStatement = "I understand. What else can I do for you?"
+)
+
+// What the assistant writes.
+const (
+	textOnRequest = "Hello! This is the text message that you asked for. Just reply to it if there is anything we can do for you."
+	followUp      = "Hello! We would like to put something right for you%s. What can we still do?"
 )
 
 // endings are what the customer's last words make of the conversation. The first that

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -18,10 +19,10 @@ type Scripted struct{}
 // Reply answers the customer's last words: with the reply to what they say, else with the
 // sentence of the prompt that shares most words with them, else with a polite phrase.
 func (Scripted) Reply(_ context.Context, c Conversation) (string, error) {
-	if len(c.Turns) == 0 || c.Turns[len(c.Turns)-1].Role != conversation.RoleUser {
+	said, customerSpokeLast := lastWords(c.Turns)
+	if !customerSpokeLast {
 		return "", nil
 	}
-	said := c.Turns[len(c.Turns)-1].Content
 	for _, reply := range replies {
 		if reply.to.in(said) {
 			return reply.text, nil
@@ -34,6 +35,31 @@ func (Scripted) Reply(_ context.Context, c Conversation) (string, error) {
 		return replyToQuestion, nil
 	}
 	return replyToStatement, nil
+}
+
+// TextMessage goes by the customer's last words: to those that ask for a text it is the
+// sentence of the prompt that shares most words with them, or else a polite one.
+func (Scripted) TextMessage(_ context.Context, c Conversation) (string, error) {
+	said, customerSpokeLast := lastWords(c.Turns)
+	if !customerSpokeLast || !asksForText(said) {
+		return "", nil
+	}
+	return cmp.Or(bestSentence(c.Prompt, said), textOnRequest), nil
+}
+
+// FollowUp names the first of the failed criteria by their titles and asks back.
+func (Scripted) FollowUp(_ context.Context, _ Conversation, failed []conversation.Criterion) (string, error) {
+	var titles []string
+	for _, criterion := range failed[:min(len(failed), maxTitles)] {
+		if title := oneLine(conversation.Render(criterion.Title, nil)); title != "" {
+			titles = append(titles, "“"+shorten(title, maxTitle)+"”")
+		}
+	}
+	named := strings.Join(titles, ", ")
+	if named != "" {
+		named = ": " + named
+	}
+	return fmt.Sprintf(followUp, named), nil
 }
 
 // Analyse goes by who spoke and by the customer's last words. A voicemail box is not a
@@ -75,6 +101,7 @@ func (Scripted) Analyse(_ context.Context, c Conversation) (conversation.Analysi
 //   - the criterion has no instructions: unknown;
 //   - it is recoverable, and the customer's last words say that the question was not
 //     answered: fail;
+//   - it isn't, and they are angry: fail;
 //   - else: pass.
 func (Scripted) Evaluate(_ context.Context, c Conversation, criteria []conversation.Criterion) ([]conversation.Evaluation, error) {
 	customers := people(customerTurns(c.Turns))
@@ -98,9 +125,20 @@ func judge(customers []string, criterion conversation.Criterion) (result convers
 		return conversation.Undecided, "The criterion does not say what to judge by."
 	case criterion.Recoverable && unanswered.in(customers[len(customers)-1]):
 		return conversation.Fail, "The customer's last words say that the question was not answered."
+	case !criterion.Recoverable && anger.in(customers[len(customers)-1]):
+		return conversation.Fail, "The customer's last words are angry."
 	default:
 		return conversation.Pass, "Nothing that the customer said stands against it."
 	}
+}
+
+// lastWords are those of the last turn, and whether they are the customer's.
+func lastWords(turns []conversation.Turn) (said string, byCustomer bool) {
+	if len(turns) == 0 {
+		return "", false
+	}
+	last := turns[len(turns)-1]
+	return last.Content, last.Role == conversation.RoleUser
 }
 
 // customerTurns is what everybody but the assistant said.

@@ -65,6 +65,70 @@ func TestScriptedReply(t *testing.T) {
 	}
 }
 
+func TestScriptedTextMessage(t *testing.T) {
+	const prompt = "You are the front desk. Check-in is from 3 pm. The address is 12 Quay Road."
+	const polite = "Hello! This is the text message that you asked for. Just reply to it if there is anything we can do for you."
+	tests := map[string]struct {
+		lines []string
+		want  string
+	}{
+		"the prompt's sentence": {[]string{"Can you text me the address?"}, "The address is 12 Quay Road."},
+		"nothing in the prompt": {[]string{"Could you send me a text message with the price?"}, polite},
+		"in capitals":           {[]string{"TEXT ME."}, polite},
+		"by SMS":                {[]string{"The address by SMS, please."}, "The address is 12 Quay Road."},
+		"it":                    {[]string{"When is check-in?", "From 3 pm.", "Please text it to me."}, polite},
+		"as a text":             {[]string{"May I have that as a text?"}, polite},
+		"asked before":          {[]string{"Please text me.", "I will.", "Thank you."}, ""},
+		"the assistant's turn":  {[]string{"Please text me.", "I will."}, ""},
+		"the assistant's words": {[]string{"Hello.", "Shall I text me?"}, ""},
+		"got one":               {[]string{"I got your text message. What is the address?"}, ""},
+		"another word":          {[]string{"The context means nothing to me."}, ""},
+		"rather not":            {[]string{"Please don't text me."}, ""},
+		"rather not, typeset":   {[]string{"Don’t send me an SMS."}, ""},
+		"a voicemail box":       {[]string{"Text me, or leave a message after the tone."}, ""},
+		"nobody spoke":          {nil, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := said(tt.lines...)
+			c.Prompt = prompt
+			got, err := agent.Scripted{}.TextMessage(t.Context(), c)
+			if err != nil || got != tt.want {
+				t.Errorf("TextMessage = %q, %v; want %q", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestScriptedFollowUp(t *testing.T) {
+	titled := func(titles ...string) (failed []conversation.Criterion) {
+		for _, title := range titles {
+			failed = append(failed, conversation.Criterion{Title: title})
+		}
+		return failed
+	}
+	tests := map[string]struct {
+		failed []conversation.Criterion
+		want   string
+	}{
+		"one":           {titled("Question answered"), "Hello! We would like to put something right for you: “Question answered”. What can we still do?"},
+		"two":           {titled("Polite", "Brief"), "Hello! We would like to put something right for you: “Polite”, “Brief”. What can we still do?"},
+		"many":          {titled("A", "B", "C", "D"), "Hello! We would like to put something right for you: “A”, “B”, “C”. What can we still do?"},
+		"a placeholder": {titled("Greeted {{participant_name}}\nby name"), "Hello! We would like to put something right for you: “Greeted by name”. What can we still do?"},
+		"a long title":  {titled(strings.Repeat("é", 101)), "Hello! We would like to put something right for you: “" + strings.Repeat("é", 99) + "…”. What can we still do?"},
+		"no title":      {titled("", "{{x}}"), "Hello! We would like to put something right for you. What can we still do?"},
+		"none":          {nil, "Hello! We would like to put something right for you. What can we still do?"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := agent.Scripted{}.FollowUp(t.Context(), said("When?", "Soon.", "That did not answer my question."), tt.failed)
+			if err != nil || got != tt.want {
+				t.Errorf("FollowUp = %q, %v; want %q", got, err, tt.want)
+			}
+		})
+	}
+}
+
 func TestScriptedAnalyse(t *testing.T) {
 	tests := map[string]struct {
 		conversation agent.Conversation
@@ -128,9 +192,12 @@ func TestScriptedEvaluate(t *testing.T) {
 		want         conversation.Verdict
 	}{
 		"answered":                  {answered, recoverable, conversation.Pass},
+		"answered after all":        {said("That did not answer my question.", "At 3 pm.", "Thank you, that answers it. Perfect."), recoverable, conversation.Pass},
 		"not answered, recoverable": {open, recoverable, conversation.Fail},
 		"not answered, final":       {open, final, conversation.Pass},
 		"no instructions":           {open, vague, conversation.Undecided},
+		"angry":                     {said("This is unacceptable."), final, conversation.Fail},
+		"angry, recoverable":        {said("This is unacceptable."), recoverable, conversation.Pass},
 		"nobody spoke":              {said(), recoverable, conversation.NotApplicable},
 		"a voicemail box":           {said("Leave a message."), vague, conversation.NotApplicable},
 	}

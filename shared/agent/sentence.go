@@ -14,6 +14,8 @@ const (
 	maxPrompt   = conversation.MaxPromptBytes // that are looked at: variables may make megabytes of it
 	maxSentence = 200                         // characters that the assistant says in one breath
 	maxIntent   = 100                         // characters
+	maxTitle    = 100                         // characters of a criterion's title in a message
+	maxTitles   = 3                           // that a message names
 	minWord     = 4                           // letters: shorter words say nothing of the subject
 )
 
@@ -78,9 +80,13 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 
 // intentOf is the customer's first question, or else what was said first, in a line.
 func intentOf(said []string) string {
-	line := oneLine(cmp.Or(firstQuestion(said), said[0]))
-	if characters := []rune(line); len(characters) > maxIntent {
-		line = string(characters[:maxIntent-1]) + "…"
+	return shorten(oneLine(cmp.Or(firstQuestion(said), said[0])), maxIntent)
+}
+
+// shorten cuts a line to so many characters.
+func shorten(line string, most int) string {
+	if characters := []rune(line); len(characters) > most {
+		return string(characters[:most-1]) + "…"
 	}
 	return line
 }

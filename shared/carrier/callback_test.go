@@ -1,6 +1,7 @@
 package carrier_test
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"reflect"
@@ -59,6 +60,10 @@ func TestParseCallback(t *testing.T) {
 			`{"event":"failed","carrier_id":"x","at":"2026-05-04T03:02:01Z","reason":"the moon"}`,
 			carrier.Callback{Event: carrier.EventFailed, CarrierID: "x", At: now, Reason: "the moon"},
 		},
+		"tool": {
+			`{"event":"tool","carrier_id":"x","at":"2026-05-04T03:02:01Z","text":"Room 417 👋","tool_id":"x-1"}`,
+			carrier.Callback{Event: carrier.EventTool, CarrierID: "x", At: now, Text: "Room 417 👋", ToolID: "x-1"},
+		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -89,6 +94,16 @@ func TestParseCallbackIsStrict(t *testing.T) {
 		"progress as a test":       `{"event":"progress","test":true,` + rest + `}`,
 		"incoming from nobody":     `{"event":"incoming","to":"+12025550101",` + rest + `}`,
 		"incoming from a non-E164": `{"event":"incoming","from":"202 555 0101","to":"+12025550101",` + rest + `}`,
+		"a tool without a text":    `{"event":"tool","tool_id":"x",` + rest + `}`,
+		"a tool with a blank text": `{"event":"tool","tool_id":"x","text":" \n",` + rest + `}`,
+		"a tool with a long text":  `{"event":"tool","tool_id":"x","text":"` + strings.Repeat("x", 64<<10+1) + `",` + rest + `}`,
+		"a tool without an id":     `{"event":"tool","text":"x",` + rest + `}`,
+		"a tool with a long id":    `{"event":"tool","text":"x","tool_id":"` + strings.Repeat("x", 257) + `",` + rest + `}`,
+		"a tool from a number":     `{"event":"tool","text":"x","tool_id":"x","from":"+12025550101",` + rest + `}`,
+		"progress with a text":     `{"event":"progress","text":"x",` + rest + `}`,
+		"incoming with a tool id":  `{"event":"incoming","tool_id":"x","from":"+12025550101","to":"+12025550102",` + rest + `}`,
+		"a long id":                `{"event":"progress","carrier_id":"` + strings.Repeat("x", 257) + `","at":"2026-05-04T03:02:01Z"}`,
+		"no UTF-8":                 `{"event":"tool","tool_id":"x","text":"` + "\xff" + `",` + rest + `}`,
 		"deep":                     strings.Repeat("[", 1_000_000),
 	}
 	for name, body := range tests {
@@ -132,6 +147,11 @@ func TestParseCallbackVerifies(t *testing.T) {
 			header := http.Header{carrier.SignatureHeader: {tt.header}}
 			if _, err := tt.client.ParseCallback(header, callbackURL, body, tt.now); !errors.Is(err, tt.want) {
 				t.Errorf("ParseCallback = %v, want %v", err, tt.want)
+			}
+			// The body is none of a text, which shows only when it is verified.
+			want := cmp.Or(tt.want, carrier.ErrMalformed)
+			if _, err := tt.client.ParseMessage(header, callbackURL, body, tt.now); !errors.Is(err, want) {
+				t.Errorf("ParseMessage = %v, want %v", err, want)
 			}
 		})
 	}

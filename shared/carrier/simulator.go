@@ -22,13 +22,13 @@ import (
 // SimulatorName is what a workspace's definition calls the simulator.
 const SimulatorName = "simulator"
 
-// PlaceTimeout is how long a carrier may take to accept a call.
+// PlaceTimeout is how long a carrier may take to accept a call, or a text.
 const PlaceTimeout = 8 * time.Second
 
 // Simulator is the client of the sandbox's carrier: the function simulate-carrier, which
 // it invokes and waits for.
 type Simulator struct {
-	PlaceTimeout time.Duration // of PlaceCall and Ring
+	PlaceTimeout time.Duration // of PlaceCall, Ring, SendMessage and Write
 
 	function string
 	secret   []byte
@@ -58,22 +58,26 @@ const (
 	OpEnd       Operation = "end"
 	OpFetch     Operation = "fetch"
 	OpRecording Operation = "recording"
+	OpSend      Operation = "send"
+	OpWrite     Operation = "write"
 )
 
 // SimulatorRequest is the payload of an invocation: place and ring have a whole Placement,
-// the others name a call.
+// send and write a Text, the others name a call.
 type SimulatorRequest struct {
 	Op Operation `json:"op"`
 	Placement
-	Reason conversation.EndReason `json:"reason,omitzero"` // of end
-	Test   bool                   `json:"test,omitzero"`   // of ring
+	Reason     conversation.EndReason `json:"reason,omitzero"`      // of end
+	Test       bool                   `json:"test,omitzero"`        // of ring
+	Text       *Text                  `json:"text,omitzero"`        // of write: from the customer to the workspace
+	MediaCount int                    `json:"media_count,omitzero"` // of write
 }
 
 // SimulatorAnswer is the function's answer. Its status means what it means in HTTP.
 type SimulatorAnswer struct {
 	Status    int        `json:"status"`
 	Error     string     `json:"error,omitzero"`
-	CarrierID string     `json:"carrier_id,omitzero"` // of place and ring
+	CarrierID string     `json:"carrier_id,omitzero"` // of place, ring, send and write
 	State     *CallState `json:"state,omitzero"`      // of fetch
 	Audio     []byte     `json:"audio,omitzero"`      // of recording
 }
@@ -97,7 +101,7 @@ func (s *Simulator) Ring(ctx context.Context, p Placement, test bool) (string, e
 	return carrierID, nil
 }
 
-// begin asks for a new call, once.
+// begin asks for a new call or text, once.
 func (s *Simulator) begin(ctx context.Context, request SimulatorRequest) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.PlaceTimeout)
 	defer cancel()
@@ -154,11 +158,43 @@ func (s *Simulator) ParseCallback(header http.Header, url string, body []byte, n
 	if err := verify(s.secret, header, url, body, now); err != nil {
 		return Callback{}, err
 	}
-	return decodeCallback(body)
+	return decode[Callback](body)
 }
 
 // Answer is the instruction as JSON.
 func (s *Simulator) Answer(i Instruction) ([]byte, error) { return json.Marshal(i) }
+
+// SendMessage asks the function once, without the SDK's retries.
+func (s *Simulator) SendMessage(ctx context.Context, t Text) (string, error) {
+	carrierID, err := s.begin(ctx, SimulatorRequest{Op: OpSend, Text: &t})
+	if err != nil {
+		return "", fmt.Errorf("send message %s: %w", t.MessageID, err)
+	}
+	return carrierID, nil
+}
+
+// Write lets the customer t.From write to the workspace's number t.To, and returns the
+// simulator's id of the text, which it then reports to t.CallbackURL. t.MessageID makes it
+// one text however often it is asked for; without it each is a new one.
+func (s *Simulator) Write(ctx context.Context, t Text, mediaCount int, test bool) (string, error) {
+	t.MessageID, t.Test = cmp.Or(t.MessageID, conversation.MessageID(conversation.NewID())), test
+	carrierID, err := s.begin(ctx, SimulatorRequest{Op: OpWrite, Text: &t, MediaCount: mediaCount})
+	if err != nil {
+		return "", fmt.Errorf("write to %s: %w", t.To, err)
+	}
+	return carrierID, nil
+}
+
+// ParseMessage verifies the callback's signature before it looks at anything else.
+func (s *Simulator) ParseMessage(header http.Header, url string, body []byte, now time.Time) (MessageCallback, error) {
+	if err := verify(s.secret, header, url, body, now); err != nil {
+		return MessageCallback{}, err
+	}
+	return decode[MessageCallback](body)
+}
+
+// Keyword goes by the words of keyword.go.
+func (s *Simulator) Keyword(text string) Keyword { return keywordOf(text) }
 
 // ask invokes the function about a call that it should know.
 func (s *Simulator) ask(ctx context.Context, request SimulatorRequest) (SimulatorAnswer, error) {

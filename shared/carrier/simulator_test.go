@@ -23,6 +23,19 @@ var placement = carrier.Placement{
 	From: "+12025550101", To: "+12025550102", CallbackURL: callbackURL, MaxDuration: time.Hour,
 }
 
+var text = carrier.Text{
+	WorkspaceID: "w", MessageID: "m", Channel: conversation.SMS,
+	From: "+12025550101", To: "+12025550102", Content: "Good day.", Source: conversation.SourceInbound, CallbackURL: callbackURL,
+}
+
+// begins is all that is asked once.
+var begins = map[string]func(context.Context, *carrier.Simulator) (string, error){
+	"PlaceCall":   func(ctx context.Context, s *carrier.Simulator) (string, error) { return s.PlaceCall(ctx, placement) },
+	"Ring":        func(ctx context.Context, s *carrier.Simulator) (string, error) { return s.Ring(ctx, placement, true) },
+	"SendMessage": func(ctx context.Context, s *carrier.Simulator) (string, error) { return s.SendMessage(ctx, text) },
+	"Write":       func(ctx context.Context, s *carrier.Simulator) (string, error) { return s.Write(ctx, text, 1, true) },
+}
+
 // clientOf asks a Lambda of the test's own.
 func clientOf(url string) *carrier.Simulator {
 	return carrier.NewSimulator(aws.Config{
@@ -72,7 +85,7 @@ func closeEarly(w http.ResponseWriter, _ *http.Request) {
 
 // Whatever happens, the function is asked once. Only what provably never ran, and the
 // function's own refusal, is ErrRefused.
-func TestPlaceCallIsAskedOnce(t *testing.T) {
+func TestAskedOnce(t *testing.T) {
 	tests := map[string]struct {
 		answer  http.HandlerFunc
 		refused bool
@@ -101,61 +114,69 @@ func TestPlaceCallIsAskedOnce(t *testing.T) {
 		"null":                           {says(200, "null"), false},
 	}
 	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			client, asked := lambda(t, tt.answer)
-			client.PlaceTimeout = 200 * time.Millisecond
-			id, err := client.PlaceCall(t.Context(), placement)
-			if err == nil || id != "" || errors.Is(err, carrier.ErrRefused) != tt.refused {
-				t.Errorf("PlaceCall = %q, %v; want an error, refused: %v", id, err, tt.refused)
-			}
-			if got := asked.Load(); got != 1 {
-				t.Errorf("asked %d times, want once", got)
-			}
-		})
+		for what, begin := range begins {
+			t.Run(what+": "+name, func(t *testing.T) {
+				client, asked := lambda(t, tt.answer)
+				client.PlaceTimeout = 200 * time.Millisecond
+				id, err := begin(t.Context(), client)
+				if err == nil || id != "" || errors.Is(err, carrier.ErrRefused) != tt.refused {
+					t.Errorf("%s = %q, %v; want an error, refused: %v", what, id, err, tt.refused)
+				}
+				if got := asked.Load(); got != 1 {
+					t.Errorf("asked %d times, want once", got)
+				}
+			})
+		}
 	}
 }
 
-func TestPlaceCallNobodyListens(t *testing.T) {
+func TestNobodyListens(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	url := "http://" + listener.Addr().String()
 	listener.Close()
-	if _, err := clientOf(url).PlaceCall(t.Context(), placement); !errors.Is(err, carrier.ErrRefused) {
-		t.Errorf("PlaceCall = %v, want ErrRefused", err)
-	}
-}
-
-// The second placement goes out on a connection that is broken off after it was sent.
-// net/http would repeat a request that may be repeated; this one must not be.
-func TestPlaceCallOnAnOldConnection(t *testing.T) {
-	accept, first := says(200, `{"status":200,"carrier_id":"x"}`), true
-	client, asked := lambda(t, func(w http.ResponseWriter, r *http.Request) {
-		if first {
-			first = false
-			accept(w, r)
-			return
+	for what, begin := range begins {
+		if _, err := begin(t.Context(), clientOf(url)); !errors.Is(err, carrier.ErrRefused) {
+			t.Errorf("%s = %v, want ErrRefused", what, err)
 		}
-		reset(w, r)
-	})
-	if id, err := client.PlaceCall(t.Context(), placement); id != "x" || err != nil {
-		t.Fatalf("PlaceCall = %q, %v; want x", id, err)
-	}
-	if _, err := client.PlaceCall(t.Context(), placement); err == nil || errors.Is(err, carrier.ErrRefused) {
-		t.Errorf("PlaceCall = %v, want no answer", err)
-	}
-	if got := asked.Load(); got != 2 {
-		t.Errorf("asked %d times for two calls", got)
 	}
 }
 
-func TestPlaceCallCanceled(t *testing.T) {
+// The second request goes out on a connection that is broken off after it was sent.
+// net/http would repeat a request that may be repeated; this one must not be.
+func TestAskedOnAnOldConnection(t *testing.T) {
+	for what, begin := range begins {
+		accept, first := says(200, `{"status":200,"carrier_id":"x"}`), true
+		client, asked := lambda(t, func(w http.ResponseWriter, r *http.Request) {
+			if first {
+				first = false
+				accept(w, r)
+				return
+			}
+			reset(w, r)
+		})
+		if id, err := begin(t.Context(), client); id != "x" || err != nil {
+			t.Fatalf("%s = %q, %v; want x", what, id, err)
+		}
+		if _, err := begin(t.Context(), client); err == nil || errors.Is(err, carrier.ErrRefused) {
+			t.Errorf("%s = %v, want no answer", what, err)
+		}
+		if got := asked.Load(); got != 2 {
+			t.Errorf("%s: asked %d times for two", what, got)
+		}
+	}
+}
+
+func TestCanceled(t *testing.T) {
 	client, _ := lambda(t, hang)
-	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, cancel)
-	if _, err := client.PlaceCall(ctx, placement); err == nil || errors.Is(err, carrier.ErrRefused) {
-		t.Errorf("PlaceCall = %v, want no answer", err)
+	for what, begin := range begins {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, cancel)
+		if _, err := begin(ctx, client); err == nil || errors.Is(err, carrier.ErrRefused) {
+			t.Errorf("%s = %v, want no answer", what, err)
+		}
 	}
 }
 

@@ -32,6 +32,7 @@ type action int
 const (
 	progress action = iota // reports that the phone rings
 	answer                 // asks what to do, and holds the conversation
+	useTool                // wants a text to be sent, while they talk
 	askAgain               // asks again, and drops the answer
 	finish                 // ends the call, unless it is over, and reports its end
 )
@@ -52,6 +53,11 @@ var (
 	complaint = []string{
 		"Hello. I asked for a quiet room. Is that noted?",
 		"That did not answer my question. Goodbye.",
+	}
+	textMe = []string{
+		"Hello. When is check-in?",
+		"Can you text me that, please?",
+		"Thank you, that is all. Goodbye.",
 	}
 )
 
@@ -78,6 +84,7 @@ var scenarios = map[string]scenario{
 	"10": {hangs: true, dial: pickUp, says: smallTalk, hangsUp: conversation.EndCustomerHungUp},
 	"11": {dial: pickUp, says: smallTalk},
 	"12": {dial: pickUp, says: complaint, hangsUp: conversation.EndCustomerHungUp},
+	"13": {dial: pickUp, says: textMe, hangsUp: conversation.EndCustomerHungUp},
 }
 
 // scenarioOf finds a call's scenario. A customer who rings is there, so the scenarios in
@@ -95,11 +102,14 @@ func scenarioOf(call dynamo.SimulatorCall) scenario {
 }
 
 func byDigits(number string) scenario {
-	if s, ok := scenarios[number[max(0, len(number)-2):]]; ok {
+	if s, ok := scenarios[digits(number)]; ok {
 		return s
 	}
 	return other
 }
+
+// digits are the last two of a customer's number, or of their user id.
+func digits(address string) string { return address[max(0, len(address)-2):] }
 
 func (s scenario) answers() bool {
 	return len(s.dial) > 0 && s.dial[len(s.dial)-1].do == answer
@@ -110,12 +120,25 @@ type part string
 
 const (
 	dialPart  part = "dial"
+	toolPart  part = "tool"  // what the assistant does while they talk
 	afterPart part = "after" // the end, then what comes after it
+	textPart  part = "text"  // the steps of a text, which is no call
 )
 
-func (s scenario) steps(p part) []step {
-	if p == dialPart {
-		return s.dial
+// stepsOf are the steps of one of a call's parts.
+func stepsOf(call dynamo.SimulatorCall, p part) []step {
+	switch p {
+	case dialPart:
+		return scenarioOf(call).dial
+	case toolPart:
+		var steps []step
+		var before time.Duration
+		for _, tool := range call.Tools {
+			steps = append(steps, step{tool.After - before, useTool, ""})
+			before = tool.After
+		}
+		return steps
+	default:
+		return append([]step{{0, finish, ""}}, scenarioOf(call).after...)
 	}
-	return append([]step{{0, finish, ""}}, s.after...)
 }

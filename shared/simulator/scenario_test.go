@@ -31,6 +31,7 @@ func TestScenarios(t *testing.T) {
 		"09": {[]string{"failed agent_error"}, carrier.Failed, "agent_error", 0, ""},
 		"11": {[]string{"progress", "answered", "hung_up max_duration"}, carrier.Over, "max_duration", 7, "complete"},
 		"12": {[]string{"progress", "answered", "hung_up customer_hung_up"}, carrier.Over, "customer_hung_up", 5, "complete"},
+		"13": {[]string{"progress", "answered", "tool", "hung_up customer_hung_up"}, carrier.Over, "customer_hung_up", 7, "complete"},
 		"50": {[]string{"progress", "answered", "hung_up customer_hung_up"}, carrier.Over, "customer_hung_up", 7, "complete"},
 	}
 	for digits, tt := range tests {

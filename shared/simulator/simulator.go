@@ -30,8 +30,8 @@ type Options struct {
 	Now       func() time.Time // time.Now by default
 }
 
-// Simulator is the carrier and the customers on its lines. It keeps nothing but the calls
-// in its store: any number of functions may play one call, each message any number of
+// Simulator is the carrier and its customers. It keeps nothing but the calls
+// and texts in its store: any number of functions may play one, each message any number of
 // times.
 type Simulator struct{ Options }
 
@@ -72,6 +72,8 @@ func (s *Simulator) handle(ctx context.Context, request carrier.SimulatorRequest
 	switch request.Op {
 	case carrier.OpPlace, carrier.OpRing:
 		return s.place(ctx, request)
+	case carrier.OpSend, carrier.OpWrite:
+		return s.text(ctx, request)
 	case carrier.OpEnd:
 		return s.end(ctx, request)
 	case carrier.OpFetch:
@@ -117,12 +119,17 @@ func (s *Simulator) place(ctx context.Context, request carrier.SimulatorRequest)
 		return carrier.SimulatorAnswer{}, err
 	}
 	if scenario.hangs {
-		select {
-		case <-ctx.Done():
-		case <-time.After(s.Hang):
-		}
+		s.hang(ctx)
 	}
 	return carrier.SimulatorAnswer{Status: http.StatusOK, CarrierID: call.CarrierID}, nil
+}
+
+// hang waits until nobody waits for the answer any more.
+func (s *Simulator) hang(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(s.Hang):
+	}
 }
 
 // problemOf says what is wrong with a placement; "" is nothing.
@@ -135,13 +142,18 @@ func problemOf(p carrier.Placement) string {
 			return fmt.Sprintf("%q must be a phone number in E.164", number)
 		}
 	}
-	if u, err := url.Parse(p.CallbackURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+	if !isURL(p.CallbackURL) {
 		return "callback_url must be a URL of http or https"
 	}
 	if p.MaxDuration <= 0 {
 		return "max_duration must be positive"
 	}
 	return ""
+}
+
+func isURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
 
 // end hangs up. The message goes first, as it suffices: it ends the call too, and reports

@@ -30,6 +30,7 @@ func TestConversation(t *testing.T) {
 		"05": {conversation.OutcomeUnknown, conversation.NotApplicable},
 		"06": {conversation.OutcomeVoicemail, conversation.NotApplicable},
 		"12": {conversation.OutcomeUnresolved, conversation.Fail},
+		"13": {conversation.OutcomeResolved, conversation.Pass},
 		"50": {conversation.OutcomeResolved, conversation.Pass},
 	}
 	criteria := []conversation.Criterion{{EvaluationID: "e", Title: "Answered", Instructions: "It was answered.", Enabled: true, Recoverable: true}}
@@ -61,7 +62,7 @@ func TestConversation(t *testing.T) {
 
 // A message that comes twice changes nothing, nor does a whole call's.
 func TestDoubledMessages(t *testing.T) {
-	for _, digits := range []string{"01", "05", "08", "09", "50"} {
+	for _, digits := range []string{"01", "05", "08", "09", "13", "50"} {
 		t.Run(digits, func(t *testing.T) {
 			w := newWorld(t, 60)
 			p := w.place(digits)

@@ -16,7 +16,7 @@ import (
 	"parley/shared/dynamo"
 )
 
-// message is one step of a call, on its way through SQS.
+// message is one step of a call, or of a text, on its way through SQS.
 type message struct {
 	WorkspaceID conversation.WorkspaceID `json:"workspace_id"`
 	CarrierID   string                   `json:"carrier_id"`
@@ -33,7 +33,7 @@ const maxDelay = 15 * time.Minute
 func (s *Simulator) begin(ctx context.Context, call dynamo.SimulatorCall, p part, at time.Time, reason conversation.EndReason) error {
 	return s.send(ctx, message{
 		WorkspaceID: call.WorkspaceID, CarrierID: call.CarrierID, Part: p, Reason: reason,
-		Due: conversation.At(at.Add(s.scaled(scenarioOf(call).steps(p)[0].after))),
+		Due: conversation.At(at.Add(s.scaled(stepsOf(call, p)[0].after))),
 	})
 }
 
@@ -50,7 +50,7 @@ func (s *Simulator) send(ctx context.Context, m message) error {
 		DelaySeconds: int32((delay + time.Second - 1) / time.Second),
 	})
 	if err != nil {
-		return fmt.Errorf("queue a step of call %s: %w", m.CarrierID, err)
+		return fmt.Errorf("queue a step of %s: %w", m.CarrierID, err)
 	}
 	return nil
 }
@@ -66,6 +66,13 @@ func (s *Simulator) Step(ctx context.Context, body string) error {
 	if s.Now().Before(m.Due.Time) {
 		return s.send(ctx, m)
 	}
+	if m.Part == textPart {
+		return s.stepText(ctx, m)
+	}
+	return s.stepCall(ctx, m)
+}
+
+func (s *Simulator) stepCall(ctx context.Context, m message) error {
 	call, err := s.Store.SimulatorCall(ctx, m.WorkspaceID, m.CarrierID)
 	if errors.Is(err, conversation.ErrNotFound) {
 		return nil // its day is over
@@ -73,17 +80,23 @@ func (s *Simulator) Step(ctx context.Context, body string) error {
 	if err != nil {
 		return err
 	}
-	steps := scenarioOf(call).steps(m.Part)
+	steps := stepsOf(call, m.Part)
 	if m.Step < 0 || m.Step >= len(steps) {
 		return fmt.Errorf("call %s has no step %s %d", m.CarrierID, m.Part, m.Step)
 	}
 	if err := s.play(ctx, call, m, steps[m.Step]); err != nil {
 		return fmt.Errorf("call %s, step %s %d: %w", m.CarrierID, m.Part, m.Step, err)
 	}
-	if m.Step++; m.Step == len(steps) {
+	if m.Step+1 == len(steps) {
 		return nil
 	}
-	m.Due = conversation.At(s.Now().Add(s.scaled(steps[m.Step].after)))
+	return s.next(ctx, m, steps[m.Step+1].after)
+}
+
+// next sends the step that follows one.
+func (s *Simulator) next(ctx context.Context, m message, after time.Duration) error {
+	m.Step++
+	m.Due = conversation.At(s.Now().Add(s.scaled(after)))
 	return s.send(ctx, m)
 }
 
@@ -97,6 +110,8 @@ func (s *Simulator) play(ctx context.Context, call dynamo.SimulatorCall, m messa
 		return err
 	case answer:
 		return s.answer(ctx, call, m.Due)
+	case useTool:
+		return s.useTool(ctx, call, m)
 	case askAgain:
 		_, err := s.report(ctx, call, carrier.EventAnswered, m.Due)
 		return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,9 +35,34 @@ func (s *Simulator) answer(ctx context.Context, call dynamo.SimulatorCall, at co
 			return err
 		}
 	}
-	if call.Phase != string(carrier.Talking) || call.Forgotten {
+	switch {
+	case call.Phase != string(carrier.Talking) || call.Forgotten:
 		return nil
+	case len(call.Tools) > 0:
+		return s.begin(ctx, call, toolPart, call.AnsweredAt.Time, "")
+	default:
+		return s.hangUpLater(ctx, call)
 	}
+}
+
+// useTool reports a text that the assistant wants to be sent. Nobody hangs up before the
+// last of them is reported.
+func (s *Simulator) useTool(ctx context.Context, call dynamo.SimulatorCall, m message) error {
+	if call.Phase != string(carrier.Talking) {
+		return nil // it was ended before
+	}
+	_, err := s.post(ctx, call.CallbackURL, carrier.Callback{
+		Event: carrier.EventTool, CarrierID: call.CarrierID, At: m.Due.Time,
+		Text: call.Tools[m.Step].Text, ToolID: fmt.Sprintf("tool-%d", m.Step),
+	})
+	if err != nil || m.Step+1 < len(call.Tools) {
+		return err
+	}
+	return s.hangUpLater(ctx, call)
+}
+
+// hangUpLater begins the end of a call in which somebody talks.
+func (s *Simulator) hangUpLater(ctx context.Context, call dynamo.SimulatorCall) error {
 	reason := scenarioOf(call).hangsUp
 	if reason == "" || s.limit(call) <= call.TalkTime {
 		reason = conversation.EndMaxDuration
@@ -79,7 +105,7 @@ func (s *Simulator) talk(ctx context.Context, call dynamo.SimulatorCall, told ca
 		}, nil
 	}
 	scenario := scenarioOf(call)
-	turns, err := converse(ctx, told.Script, scenario.says)
+	turns, tools, err := converse(ctx, told.Script, scenario.says)
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +118,7 @@ func (s *Simulator) talk(ctx context.Context, call dynamo.SimulatorCall, told ca
 		if scenario.hangsUp == "" {
 			c.TalkTime = s.limit(*c)
 		}
+		c.Tools = slices.DeleteFunc(slices.Clone(tools), func(tool dynamo.SimulatorTool) bool { return tool.After >= c.TalkTime })
 		return true
 	}, nil
 }
@@ -102,23 +129,32 @@ func (s *Simulator) limit(call dynamo.SimulatorCall) time.Duration {
 }
 
 // converse is what is said: the greeting, and each of the customer's lines with the
-// assistant's reply.
-func converse(ctx context.Context, script carrier.Script, lines []string) ([]conversation.Turn, error) {
+// assistant's reply; and the texts that the lines ask for.
+func converse(ctx context.Context, script carrier.Script, lines []string) ([]conversation.Turn, []dynamo.SimulatorTool, error) {
 	assistant, err := agent.For(script.Model)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var turns []conversation.Turn
+	var tools []dynamo.SimulatorTool
 	if strings.TrimSpace(script.Greeting) != "" {
 		turns = append(turns, conversation.Turn{Role: conversation.RoleAssistant, Content: script.Greeting})
 	}
 	for _, line := range lines {
 		turns = append(turns, conversation.Turn{Role: conversation.RoleUser, Content: line})
-		reply, err := assistant.Reply(ctx, agent.Conversation{Prompt: script.Prompt, Turns: turns})
+		soFar := agent.Conversation{Prompt: script.Prompt, Turns: turns}
+		text, err := assistant.TextMessage(ctx, soFar)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if strings.TrimSpace(text) != "" {
+			tools = append(tools, dynamo.SimulatorTool{After: Duration(turns), Text: carrier.Fit(conversation.SMS, text)})
+		}
+		reply, err := assistant.Reply(ctx, soFar)
+		if err != nil {
+			return nil, nil, err
 		}
 		turns = append(turns, conversation.Turn{Role: conversation.RoleAssistant, Content: reply})
 	}
-	return turns, nil
+	return turns, tools, nil
 }

@@ -44,7 +44,9 @@ type world struct {
 	told       carrier.Instruction    // the answer to callbacks
 	endpoint   func() (status int)    // how our endpoint answers; 0: it hangs
 	queueFails func() bool
-	url        string // of our endpoint
+	url        string                    // of our endpoint for calls
+	textURL    string                    // and for texts
+	texts      []carrier.MessageCallback // all callbacks about texts that were answered with 200
 }
 
 type queued struct {
@@ -60,7 +62,8 @@ func newWorld(t *testing.T, timeScale int) *world {
 	}
 	cfg := emulator.Config(t)
 	w.store = dynamo.New(cfg, dynamotest.Stage(t, cfg)).WithClock(w.clock)
-	w.url = w.serve(w.callback) + "/carriers/simulator/w/c"
+	w.textURL = w.serve(w.callback) + "/carriers/simulator/w"
+	w.url = w.textURL + "/c"
 
 	cfg.BaseEndpoint = aws.String(w.serve(w.sqs))
 	w.sim = simulator.New(simulator.Options{
@@ -127,17 +130,25 @@ func (w *world) callback(out http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 		return
 	case status != http.StatusOK:
-		http.Redirect(out, r, w.url, status)
+		http.Redirect(out, r, r.URL.Path, status)
 		return
 	}
 	url := "http://" + r.Host + r.URL.Path
-	callback, err := w.us.ParseCallback(r.Header, url, body, w.clock())
-	if err != nil {
-		w.t.Errorf("callback %s: %v", body, err)
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.deliveries = append(w.deliveries, carriertest.Delivery{Header: r.Header, URL: url, Body: body, At: w.now})
+	if url == w.textURL {
+		text, err := w.us.ParseMessage(r.Header, url, body, w.now)
+		if err != nil {
+			w.t.Errorf("callback %s: %v", body, err)
+		}
+		w.texts = append(w.texts, text)
+		return
+	}
+	callback, err := w.us.ParseCallback(r.Header, url, body, w.now)
+	if err != nil {
+		w.t.Errorf("callback %s: %v", body, err)
+	}
 	w.heard = append(w.heard, callback)
 	answer, err := w.us.Answer(w.told)
 	if err != nil {

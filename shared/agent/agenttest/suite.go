@@ -3,10 +3,12 @@
 package agenttest
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"parley/shared/agent"
 	"parley/shared/conversation"
@@ -23,12 +25,21 @@ var (
 		{Role: conversation.RoleAssistant, Content: "Good day, how may I help you?"},
 		{Role: conversation.RoleUser, Content: "I can't take your call. Please leave a message after the tone."},
 	}
+	asksForText = []conversation.Turn{
+		{Role: conversation.RoleAssistant, Content: "Good day, how may I help you?"},
+		{Role: conversation.RoleUser, Content: "Could you please text me when breakfast is?"},
+	}
+	askedForText = append(slices.Clip(asksForText),
+		conversation.Turn{Role: conversation.RoleAssistant, Content: "Of course, I will."})
 	conversations = map[string][]conversation.Turn{
 		"nobody spoke":        nil,
 		"the assistant alone": question[:1],
 		"a question":          question,
 		"an answer":           answered,
 		"a voicemail box":     voicemail,
+		"asks for a text":     asksForText,
+		"asked for a text":    askedForText,
+		"said thanks for it":  append(slices.Clip(askedForText), conversation.Turn{Role: conversation.RoleUser, Content: "Thank you. Goodbye."}),
 		"the customer alone":  question[1:],
 		"an empty turn":       {{Role: conversation.RoleUser}},
 		"an emoji":            {{Role: conversation.RoleUser, Content: "👍"}},
@@ -46,6 +57,16 @@ var (
 		{EvaluationID: "01980000-0000-7000-8000-000000000002", Title: "Off", Instructions: "Not to be judged."},
 		{EvaluationID: "01980000-0000-7000-8000-000000000003", Title: "Polite", Instructions: "The assistant was polite.", Enabled: true},
 	}
+	// failures are what a follow-up is to repair.
+	failures = map[string][]conversation.Criterion{
+		"one":           criteria[:1],
+		"two":           {criteria[0], criteria[2]},
+		"a placeholder": {{EvaluationID: "01980000-0000-7000-8000-000000000004", Title: "Greeted {{participant_name}}", Instructions: "Say {{x}}.", Enabled: true, Recoverable: true}},
+		"a long title":  {{EvaluationID: "01980000-0000-7000-8000-000000000005", Title: strings.Repeat("早餐 ", 100), Instructions: "i", Enabled: true, Recoverable: true}},
+		"no title":      {{EvaluationID: "01980000-0000-7000-8000-000000000006", Enabled: true, Recoverable: true}},
+		"none":          nil,
+	}
+	placeholder = regexp.MustCompile(`\{\{\w*\}\}`)
 
 	outcomes = []conversation.Outcome{
 		conversation.OutcomeResolved, conversation.OutcomeUnresolved, conversation.OutcomeFollowUpRequired,
@@ -95,6 +116,8 @@ func Test(t *testing.T, newAgent func() agent.Agent) {
 func testConversation(t *testing.T, a agent.Agent, c agent.Conversation) {
 	t.Helper()
 	testReply(t, a, c)
+	testTextMessage(t, a, c)
+	testFollowUp(t, a, c)
 	testAnalysis(t, a, c)
 	testEvaluations(t, a, c)
 }
@@ -111,6 +134,37 @@ func testReply(t *testing.T, a agent.Agent, c agent.Conversation) {
 	spokeLast := c.Turns[len(c.Turns)-1].Role
 	if hasReply := strings.TrimSpace(got) != ""; hasReply != (spokeLast == conversation.RoleUser) {
 		t.Errorf("Reply = %q after the %s's turn", got, spokeLast)
+	}
+}
+
+func testTextMessage(t *testing.T, a agent.Agent, c agent.Conversation) {
+	t.Helper()
+	got, err := a.TextMessage(t.Context(), c)
+	if err != nil {
+		t.Fatalf("TextMessage: %v", err)
+	}
+	if wanted := slices.Equal(c.Turns, asksForText); (strings.TrimSpace(got) != "") != wanted || !wanted && got != "" {
+		t.Errorf("TextMessage = %q; asked for: %t", got, wanted)
+	}
+	if !utf8.ValidString(got) {
+		t.Errorf("TextMessage = %q, want text", got)
+	}
+}
+
+func testFollowUp(t *testing.T, a agent.Agent, c agent.Conversation) {
+	t.Helper()
+	for name, failed := range failures {
+		before := slices.Clone(failed)
+		got, err := a.FollowUp(t.Context(), c, failed)
+		if err != nil {
+			t.Fatalf("FollowUp on %s: %v", name, err)
+		}
+		if strings.TrimSpace(got) == "" || placeholder.MatchString(got) || !utf8.ValidString(got) {
+			t.Errorf("FollowUp on %s = %q, want text without placeholders", name, got)
+		}
+		if !slices.Equal(failed, before) {
+			t.Errorf("FollowUp on %s changed the criteria it was given", name)
+		}
 	}
 }
 

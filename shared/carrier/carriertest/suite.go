@@ -3,6 +3,7 @@ package carriertest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -21,7 +22,12 @@ type Harness struct {
 	Answers     string // a number where somebody answers, talks and hangs up
 	Busy        string // a number that is busy
 	Refused     string // a number that the carrier doesn't call
-	CallbackURL string
+	CallbackURL string // for callbacks about calls
+
+	Delivers     string // a number where texts arrive, and nobody answers them
+	RefusesTexts string // a number that the carrier doesn't text
+	Hangs        string // a number of which the carrier doesn't say in time whether it texts it
+	TextURL      string // for callbacks about texts
 
 	Now  func() time.Time
 	Pass func(time.Duration) // lets time pass
@@ -60,6 +66,10 @@ func Test(t *testing.T, newHarness func(*testing.T) Harness) {
 		"ended while dialling": testEndedWhileDialling,
 		"signature":            testSignature,
 		"malformed":            testMalformed,
+		"text":                 testText,
+		"text refused":         testTextRefused,
+		"text unanswered":      testTextUnanswered,
+		"keywords":             testKeywords,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newHarness(t)) })
 	}
@@ -182,6 +192,23 @@ func testEndedWhileDialling(t *testing.T, h Harness) {
 
 func testSignature(t *testing.T, h Harness) {
 	h.place(t, h.Answers)
+	testSigned(t, h, func(header http.Header, url string, body []byte, now time.Time) error {
+		_, err := h.Carrier.ParseCallback(header, url, body, now)
+		return err
+	})
+	for ok := true; ok; { // until the call has no more to say
+		_, ok = h.Next()
+	}
+	h.text(t, h.Delivers)
+	testSigned(t, h, func(header http.Header, url string, body []byte, now time.Time) error {
+		_, err := h.Carrier.ParseMessage(header, url, body, now)
+		return err
+	})
+}
+
+// testSigned parses the next callback as it came, and changed in all ways that matter.
+func testSigned(t *testing.T, h Harness, parse func(http.Header, string, []byte, time.Time) error) {
+	t.Helper()
 	d, ok := h.Next()
 	if !ok {
 		t.Fatal("no callback came")
@@ -206,8 +233,8 @@ func testSignature(t *testing.T, h Harness) {
 		"each header's value twice": {doubled(d.Header), d.URL, d.Body, d.At, carrier.ErrUnverified},
 	}
 	for name, tt := range tests {
-		if _, err := h.Carrier.ParseCallback(tt.header, tt.url, tt.body, tt.now); !errors.Is(err, tt.want) {
-			t.Errorf("%s: ParseCallback = %v, want %v", name, err, tt.want)
+		if err := parse(tt.header, tt.url, tt.body, tt.now); !errors.Is(err, tt.want) {
+			t.Errorf("%s: parsing %.100s = %v, want %v", name, d.Body, err, tt.want)
 		}
 	}
 }
@@ -226,7 +253,87 @@ func testMalformed(t *testing.T, h Harness) {
 		if !errors.Is(err, carrier.ErrMalformed) {
 			t.Errorf("ParseCallback(%q) = %v, want ErrMalformed", body, err)
 		}
+		_, err = h.Carrier.ParseMessage(h.Sign(h.TextURL, []byte(body)), h.TextURL, []byte(body), h.Now())
+		if !errors.Is(err, carrier.ErrMalformed) {
+			t.Errorf("ParseMessage(%q) = %v, want ErrMalformed", body, err)
+		}
 	}
+}
+
+func testText(t *testing.T, h Harness) {
+	sent, carrierID := h.text(t, h.Delivers)
+	var became []carrier.ReceiptStatus
+	for {
+		d, ok := h.Next()
+		if !ok {
+			break
+		}
+		got, err := h.Carrier.ParseMessage(d.Header, d.URL, d.Body, d.At)
+		if err != nil {
+			t.Fatalf("ParseMessage(%s): %v", d.Body, err)
+		}
+		if got.Event != carrier.EventReceipt || got.MessageID != sent.MessageID || got.CarrierID != carrierID || got.At.IsZero() {
+			t.Errorf("callback = %+v, want a receipt of message %s, text %s", got, sent.MessageID, carrierID)
+		}
+		if d.URL != h.TextURL {
+			t.Errorf("the receipt came to %s, want %s", d.URL, h.TextURL)
+		}
+		became = append(became, got.Status)
+	}
+	if !slices.Contains(became, carrier.ReceiptDelivered) || slices.Contains(became, carrier.ReceiptFailed) {
+		t.Errorf("receipts = %v, want that it was delivered", became)
+	}
+}
+
+func testTextRefused(t *testing.T, h Harness) {
+	if id, err := h.Carrier.SendMessage(t.Context(), h.newText(h.RefusesTexts)); !errors.Is(err, carrier.ErrRefused) {
+		t.Errorf("SendMessage = %q, %v; want ErrRefused", id, err)
+	}
+	if delivery, ok := h.Next(); ok {
+		t.Errorf("callback %s of a text that was refused", delivery.Body)
+	}
+}
+
+// Who gets no answer in time must take it that the text may have been sent.
+func testTextUnanswered(t *testing.T, h Harness) {
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if id, err := h.Carrier.SendMessage(ctx, h.newText(h.Hangs)); err == nil || errors.Is(err, carrier.ErrRefused) {
+		t.Errorf("SendMessage = %q, %v; want no answer", id, err)
+	}
+}
+
+// testKeywords knows the words that every carrier has.
+func testKeywords(t *testing.T, h Harness) {
+	for text, want := range map[string]carrier.Keyword{
+		"STOP": carrier.OptOutWord, "Unsubscribe": carrier.OptOutWord, "cancel": carrier.OptOutWord, "END": carrier.OptOutWord,
+		"quit": carrier.OptOutWord, " Stop\n": carrier.OptOutWord,
+		"START": carrier.OptInWord, "start ": carrier.OptInWord,
+		"HELP": carrier.HelpWord, "info": carrier.HelpWord,
+		"": "", "please stop by tomorrow": "", "When does it start?": "", "Can you help me?": "", "stopped": "",
+	} {
+		if got := h.Carrier.Keyword(text); got != want {
+			t.Errorf("Keyword(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func (h Harness) newText(to string) carrier.Text {
+	return carrier.Text{
+		WorkspaceID: h.WorkspaceID, MessageID: conversation.MessageID(conversation.NewID()), Channel: conversation.SMS,
+		From: h.From, To: to, Content: "Check-in is from 3 pm.", Source: conversation.SourceInbound, CallbackURL: h.TextURL,
+	}
+}
+
+// text sends a text and returns it, with the carrier's id.
+func (h Harness) text(t *testing.T, to string) (carrier.Text, string) {
+	t.Helper()
+	text := h.newText(to)
+	carrierID, err := h.Carrier.SendMessage(t.Context(), text)
+	if err != nil || carrierID == "" {
+		t.Fatalf("SendMessage = %q, %v; want an id", carrierID, err)
+	}
+	return text, carrierID
 }
 
 func (h Harness) placement(to string) carrier.Placement {
