@@ -10,8 +10,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"golang.org/x/sync/errgroup"
 
+	"parley/shared/config"
 	"parley/shared/conversation"
 	"parley/shared/dynamo"
 )
@@ -46,26 +50,19 @@ func NewDeliverer(o DelivererOptions) *Deliverer {
 	return &Deliverer{o.Store, NewGuard(o.Guard), o.Sealer, o.Machine, o.Guard.AllowLoopback, o.Now}
 }
 
-// Handle is the function's handler: of a batch of the queue, or of a task of the state
-// machine.
-func (d *Deliverer) Handle(ctx context.Context, event json.RawMessage) (any, error) {
-	var batch events.SQSEvent
-	if err := json.Unmarshal(event, &batch); err != nil {
-		return nil, fmt.Errorf("read event: %w", err)
-	}
-	if batch.Records != nil {
-		return d.DeliverBatch(ctx, batch), nil
-	}
-	var task RetryTask
-	if err := json.Unmarshal(event, &task); err != nil {
-		return nil, fmt.Errorf("read task: %w", err)
-	}
-	return d.Retry(ctx, task)
+// DelivererForStage makes the Deliverer of a stage.
+func DelivererForStage(aws aws.Config, cfg config.Config) *Deliverer {
+	return NewDeliverer(DelivererOptions{
+		Store:   dynamo.New(aws, cfg),
+		Sealer:  NewSealer(kms.NewFromConfig(aws), cfg.WebhookKey),
+		Machine: NewRetryMachine(sfn.NewFromConfig(aws), cfg.WebhookRetry),
+		Guard:   GuardOptions{AllowLoopback: cfg.LoopbackWebhooks},
+	})
 }
 
 // DeliverBatch makes the first attempts that a batch asks for, all at once, so that one
 // endpoint that hangs holds nobody up. A message that fails is reported, and comes again.
-func (d *Deliverer) DeliverBatch(ctx context.Context, batch events.SQSEvent) events.SQSEventResponse {
+func (d *Deliverer) DeliverBatch(ctx context.Context, batch events.SQSEvent) (events.SQSEventResponse, error) {
 	failed := make([]bool, len(batch.Records))
 	var group errgroup.Group
 	for i, record := range batch.Records {
@@ -84,7 +81,7 @@ func (d *Deliverer) DeliverBatch(ctx context.Context, batch events.SQSEvent) eve
 			response.BatchItemFailures = append(response.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: record.MessageId})
 		}
 	}
-	return response
+	return response, nil
 }
 
 // deliver makes the first attempt of a round, and has the state machine go on if it
@@ -115,7 +112,7 @@ func (d *Deliverer) deliver(ctx context.Context, text string) error {
 	if !delivery.Open(m.Round) {
 		return nil
 	}
-	return d.machine.start(ctx, RetryInput{m.WorkspaceID, m.DeliveryID, m.Round})
+	return d.machine.start(ctx, RetryInput{m.WorkspaceID, m.DeliveryID, m.Round}, delivery.CreatedAt)
 }
 
 // Retry makes one of the later attempts of a round. It may be called again.

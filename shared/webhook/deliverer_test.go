@@ -133,7 +133,7 @@ func TestRounds(t *testing.T) {
 	if err := w.queue.Retry(t.Context(), w.delivery(id).Delivery); err == nil {
 		t.Error("a delivered one is retried")
 	}
-	if len(w.started) != 2 || w.started[string(id)+"-2"] != fmt.Sprintf(`{"workspace_id":"%s","delivery_id":"%s","round":2}`, w.workspace, id) {
+	if len(w.started) != 2 || w.started[w.execution(id, 2)] != fmt.Sprintf(`{"workspace_id":"%s","delivery_id":"%s","round":2}`, w.workspace, id) {
 		t.Errorf("executions %v, want one of each round", w.started)
 	}
 	ids, bodies := map[string]bool{}, map[string]bool{}
@@ -346,11 +346,12 @@ func TestBatch(t *testing.T) {
 	id, m := w.callStarted(healthy)
 	batch = append(batch, m, events.SQSMessage{MessageId: "no JSON", Body: "{"}, events.SQSMessage{MessageId: "no message", Body: "{}"})
 	start := time.Now()
-	failures := w.deliverer.DeliverBatch(t.Context(), events.SQSEvent{Records: batch}).BatchItemFailures
+	answer, err := w.deliverer.DeliverBatch(t.Context(), events.SQSEvent{Records: batch})
+	failures := answer.BatchItemFailures
 	if took := time.Since(start); took > 2*time.Second {
 		t.Errorf("the batch took %s, want hardly more than a second", took)
 	}
-	if len(failures) != 2 || failures[0].ItemIdentifier != "no JSON" || failures[1].ItemIdentifier != "no message" {
+	if err != nil || len(failures) != 2 || failures[0].ItemIdentifier != "no JSON" || failures[1].ItemIdentifier != "no message" {
 		t.Errorf("failures %+v, want those of the two that can't be read", failures)
 	}
 	w.expect(id, "1 delivered 1.1=200")
@@ -362,38 +363,40 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// Both kinds of events come to the same function.
-func TestHandle(t *testing.T) {
+// What Lambda and Step Functions read and write.
+func TestWireForms(t *testing.T) {
 	w := newWorld(t)
 	r := newReceiver(t, answering(500))
 	e, _ := w.endpoint(r.url(), nil)
 	id, message := w.callStarted(e)
-	handle := func(event any) string {
-		text, err := json.Marshal(event)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := w.deliverer.Handle(t.Context(), text)
+	written := func(answer any, err error) string {
 		if err != nil {
 			return err.Error()
 		}
-		text, _ = json.Marshal(answer)
+		text, _ := json.Marshal(answer)
 		return string(text)
 	}
-	if got := handle(events.SQSEvent{Records: []events.SQSMessage{message}}); got != `{"batchItemFailures":[]}` {
+	if got := written(w.deliverer.DeliverBatch(t.Context(), events.SQSEvent{Records: []events.SQSMessage{message}})); got != `{"batchItemFailures":[]}` {
 		t.Errorf("a batch: %s", got)
 	}
-	task := map[string]any{"workspace_id": w.workspace, "delivery_id": id, "round": 1, "attempt": 2}
-	if got := handle(task); got != `{"done":false}` {
-		t.Errorf("a task: %s", got)
-	}
-	task["delivery_id"] = conversation.NewDeliveryID("none", "", "")
-	if got := handle(task); got != `{"done":true}` {
-		t.Errorf("a task of a delivery older than the log: %s", got)
-	}
-	task["attempt"] = 7
-	if got := handle(task); !strings.Contains(got, "no later attempt") {
-		t.Errorf("a task of a seventh attempt: %s", got)
+	for _, tt := range []struct {
+		name    string
+		id      conversation.DeliveryID
+		attempt int
+		want    string
+	}{
+		{"a task", id, 2, `{"done":false}`},
+		{"a task of a delivery older than the log", conversation.NewDeliveryID("none", "", ""), 2, `{"done":true}`},
+		{"a task of a seventh attempt", id, 7, "no later attempt"},
+	} {
+		var task webhook.RetryTask
+		text := fmt.Sprintf(`{"workspace_id":"%s","delivery_id":"%s","round":1,"attempt":%d}`, w.workspace, tt.id, tt.attempt)
+		if err := json.Unmarshal([]byte(text), &task); err != nil {
+			t.Fatal(err)
+		}
+		if got := written(w.deliverer.Retry(t.Context(), task)); !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
 	}
 	w.expect(id, "1 pending 1.1=500 1.2=500")
 }
@@ -449,9 +452,12 @@ func TestAtLeastOnce(t *testing.T) {
 					queue = append(queue[:i:i], queue[i+1:]...)
 				}
 			case what < 9:
-				for name := range w.started {
-					var round int
-					_, _ = fmt.Sscan(name[strings.LastIndexByte(name, '-')+1:], &round)
+				for _, input := range w.started {
+					var execution webhook.RetryInput
+					if err := json.Unmarshal([]byte(input), &execution); err != nil {
+						t.Fatal(err)
+					}
+					round := execution.Round
 					n := max(2, next[round])
 					if n > conversation.MaxAttempts {
 						continue

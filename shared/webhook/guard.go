@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"code.dny.dev/ssrf"
+
+	"parley/shared/conversation"
 )
 
 // guardian knows the addresses that are public: it follows IANA's registries of those that
@@ -88,8 +90,32 @@ func (g guard) check(to netip.AddrPort) error {
 	return nil
 }
 
+// dialUntil is the key of the time when dialling ends.
+type dialUntil struct{}
+
+// forDialling also has dialling end with the context: net/http takes cancellation and
+// deadline off it before it dials, and leaves its values.
+func forDialling(ctx context.Context) context.Context {
+	until, ok := ctx.Deadline()
+	if !ok {
+		return ctx
+	}
+	return context.WithValue(ctx, dialUntil{}, until)
+}
+
+// dialling returns a context that ends when forDialling said, or after the longest timeout
+// there is: a host that stays silent would keep a connection for minutes, or for ever.
+func dialling(ctx context.Context) (context.Context, context.CancelFunc) {
+	if until, ok := ctx.Value(dialUntil{}).(time.Time); ok {
+		return context.WithDeadline(ctx, until)
+	}
+	return context.WithTimeout(ctx, conversation.MaxWebhookTimeout*time.Second)
+}
+
 // dial looks a host up, checks every address, and connects to the first that answers.
 func (g guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := dialling(ctx)
+	defer cancel()
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -144,6 +170,8 @@ type tlsError struct{ error }
 func (e tlsError) Unwrap() error { return e.error }
 
 func (g guard) dialTLS(ctx context.Context, network, address string, roots *x509.CertPool) (net.Conn, error) {
+	ctx, cancel := dialling(ctx) // also for the handshake: Transport's timeout is only for those it makes itself
+	defer cancel()
 	conn, err := g.dial(ctx, network, address)
 	if err != nil {
 		return nil, err

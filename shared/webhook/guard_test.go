@@ -3,14 +3,21 @@ package webhook
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
+
+	"parley/shared/conversation"
 )
 
 // lookup is a resolver that says the same of every name: the nth time the nth answer, and
@@ -138,7 +145,7 @@ func TestGuardChecksWhatIsDialled(t *testing.T) {
 	}
 }
 
-// An address that doesn't answer costs its share of the time; IPv4 is tried first.
+// An address that refuses costs nothing; IPv4 is tried first.
 func TestGuardTriesAllAddresses(t *testing.T) {
 	port, connections := listener(t)
 	find, _ := lookup([]string{"::1", "127.0.0.9", "127.0.0.1"})
@@ -151,6 +158,245 @@ func TestGuardTriesAllAddresses(t *testing.T) {
 	find, _ = lookup(nil)
 	if _, err := NewGuard(GuardOptions{Lookup: find}).DialContext(ctx, "tcp", "example.com:443"); err == nil {
 		t.Error("a name without addresses is dialled")
+	}
+}
+
+// deaf is an address of this machine with a port where no connection is ever made: as many
+// wait there as may.
+func deaf(t *testing.T, port string) string {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux is known to let callers wait then")
+	}
+	const address = "127.0.0.9"
+	l, err := net.Listen("tcp", net.JoinHostPort(address, port))
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	socket, err := l.(*net.TCPListener).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failure error
+	if err := socket.Control(func(fd uintptr) { failure = syscall.Listen(int(fd), 0) }); err != nil || failure != nil {
+		t.Fatal(err, failure)
+	}
+	for range 4 {
+		conn, err := net.DialTimeout("tcp", l.Addr().String(), 100*time.Millisecond)
+		if err != nil {
+			return address
+		}
+		t.Cleanup(func() { conn.Close() })
+	}
+	t.Skip("this machine lets more wait than it was told to")
+	return ""
+}
+
+// send posts as the deliverer does.
+func send(t *testing.T, transport http.RoundTripper, url string, timeout time.Duration, custom map[string]string) conversation.Attempt {
+	t.Helper()
+	outcome, err := post(t.Context(), transport, letter{url, headersOf(custom, "webhook.test", "a", "s"), []byte("{}"), timeout}, time.Now)
+	if err != nil {
+		t.Error(err)
+	}
+	return outcome
+}
+
+// An address that doesn't answer costs its share of the time, and the next one is tried.
+func TestGuardSharesTheTime(t *testing.T) {
+	port, connections := listener(t)
+	find, _ := lookup([]string{deaf(t, port), "127.0.0.1"})
+	guard := NewGuard(GuardOptions{AllowLoopback: true, Lookup: find})
+	start := time.Now()
+	got := send(t, guard, "http://example.com:"+port, 2*time.Second, nil)
+	if took := time.Since(start); got.StatusCode != 200 || got.Error != "" || connections.Load() != 1 || took < 900*time.Millisecond {
+		t.Errorf("status %d, error %q, %d connections after %s; want an answer of the second address after 1 s",
+			got.StatusCode, got.Error, connections.Load(), took)
+	}
+}
+
+// A host that stays silent keeps no connection and no goroutine beyond the post.
+func TestGuardHangsUp(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var accepted, open atomic.Int32
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted.Add(1)
+			open.Add(1)
+			go func() {
+				_, _ = io.Copy(io.Discard, conn)
+				conn.Close()
+				open.Add(-1)
+			}()
+		}
+	}()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	here := func(*testing.T, string) string { return "127.0.0.1" }
+	for name, tt := range map[string]struct {
+		address  func(t *testing.T, port string) string
+		url      string
+		accepted int32
+	}{
+		"no connection": {deaf, "https://example.com:" + port, 0},
+		"no handshake":  {here, "https://example.com:" + port, 20},
+		"no answer":     {here, "http://example.com:" + port, 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			find, _ := lookup([]string{tt.address(t, port)})
+			guard := NewGuard(GuardOptions{AllowLoopback: true, Lookup: find})
+			accepted.Store(0)
+			before := runtime.NumGoroutine()
+			var posts sync.WaitGroup
+			for range 20 {
+				posts.Go(func() {
+					if got := send(t, guard, tt.url, 500*time.Millisecond, nil); got.Error != conversation.AttemptTimeout {
+						t.Errorf("error %q, want a timeout", got.Error)
+					}
+				})
+			}
+			posts.Wait()
+			for end := time.Now().Add(2 * time.Second); time.Now().Before(end) && (open.Load() > 0 || runtime.NumGoroutine() > before); {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if a, o, now := accepted.Load(), open.Load(), runtime.NumGoroutine(); a != tt.accepted || o != 0 || now > before {
+				t.Errorf("of %d connections %d are open, %d goroutines; want %d, none open, %d goroutines", a, o, now, tt.accepted, before)
+			}
+		})
+	}
+}
+
+// Who dials without a deadline has the longest timeout.
+func TestGuardDialsWithDeadline(t *testing.T) {
+	soon, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	for name, tt := range map[string]struct {
+		ctx  context.Context
+		want time.Duration
+	}{
+		"none":                    {t.Context(), 10 * time.Second},
+		"for dialling, none":      {forDialling(t.Context()), 10 * time.Second},
+		"one":                     {soon, time.Second},
+		"one, taken off":          {context.WithoutCancel(forDialling(soon)), time.Second},
+		"one, twice":              {forDialling(forDialling(soon)), time.Second},
+		"one, taken off unmarked": {context.WithoutCancel(soon), 10 * time.Second},
+	} {
+		ctx, cancel := dialling(tt.ctx)
+		until, ok := ctx.Deadline()
+		cancel()
+		if left := time.Until(until); !ok || left > tt.want || left < tt.want-900*time.Millisecond {
+			t.Errorf("%s: %s left, want %s", name, left, tt.want)
+		}
+	}
+}
+
+type transportFunc func(*http.Request) (*http.Response, error)
+
+func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// Reading ends with the time, even of a body that knows nothing of the request's context.
+func TestPostEndsWithItsTime(t *testing.T) {
+	body, w := io.Pipe()
+	defer time.AfterFunc(5*time.Second, func() { w.Close() }).Stop() // so that it fails, and doesn't hang
+	start := time.Now()
+	got := send(t, transportFunc(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Body: body, Request: r}, nil
+	}), "https://example.com", 100*time.Millisecond, nil)
+	if took := time.Since(start); got.StatusCode != 200 || got.Error != conversation.AttemptTimeout || took > 2*time.Second {
+		t.Errorf("status %d, error %q after %s; want 200, a timeout after 100 ms", got.StatusCode, got.Error, took)
+	}
+}
+
+// One attempt is one post at most, whatever headers the customer chose: also when a server
+// reads the request from a reused connection and closes it.
+func TestOneAttemptIsOnePost(t *testing.T) {
+	for _, name := range []string{"X-Api-Key", "Idempotency-Key", "idempotency-key", "X-Idempotency-Key"} {
+		for _, reset := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, reset: %t", name, reset), func(t *testing.T) {
+				var requests, connections atomic.Int32
+				server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					_, _ = io.Copy(io.Discard, r.Body)
+					if got := r.Header.Values(name); len(got) != 1 || got[0] != "k" {
+						t.Errorf("%s: %q, want it as chosen", name, got)
+					}
+					if requests.Add(1) == 1 {
+						return
+					}
+					conn, _, err := w.(http.Hijacker).Hijack()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if reset {
+						_ = conn.(*net.TCPConn).SetLinger(0)
+					}
+					conn.Close()
+				}))
+				server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+					if state == http.StateNew {
+						connections.Add(1)
+					}
+				}
+				server.Start()
+				defer server.Close()
+				guard := NewGuard(GuardOptions{AllowLoopback: true})
+				custom := map[string]string{name: "k"}
+				if got := send(t, guard, server.URL, 5*time.Second, custom); got.StatusCode != 200 || got.Error != "" {
+					t.Errorf("first: status %d, error %q; want 200", got.StatusCode, got.Error)
+				}
+				if got := send(t, guard, server.URL, 5*time.Second, custom); got.StatusCode != 0 || got.Error != conversation.AttemptConnection {
+					t.Errorf("second: status %d, error %q; want a connection that broke", got.StatusCode, got.Error)
+				}
+				if r, c := requests.Load(), connections.Load(); r != 2 || c != 1 {
+					t.Errorf("%d requests on %d connections, want 2 on 1", r, c)
+				}
+			})
+		}
+	}
+}
+
+// breaking is a connection whose nth write fails before a byte has left.
+type breaking struct {
+	net.Conn
+	left atomic.Int32
+}
+
+func (c *breaking) Write(p []byte) (int, error) {
+	if c.left.Add(-1) == 0 {
+		return 0, syscall.EPIPE
+	}
+	return c.Conn.Write(p)
+}
+
+// A post of which nothing has left goes on over another connection.
+func TestPostGoesOnIfNothingLeft(t *testing.T) {
+	port, connections := listener(t)
+	guard := NewGuard(GuardOptions{AllowLoopback: true})
+	dial := guard.DialContext
+	guard.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		b := &breaking{Conn: conn}
+		b.left.Store(2)
+		return b, nil
+	}
+	for n := range 2 {
+		if got := send(t, guard, "http://127.0.0.1:"+port, 5*time.Second, nil); got.StatusCode != 200 || got.Error != "" {
+			t.Errorf("post %d: status %d, error %q; want 200", n, got.StatusCode, got.Error)
+		}
+	}
+	if n := connections.Load(); n != 2 {
+		t.Errorf("%d connections, want 2", n)
 	}
 }
 

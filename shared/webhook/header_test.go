@@ -33,6 +33,7 @@ func TestCheckHeaders(t *testing.T) {
 		"as long as may be":  {headers{"X-A": strings.Repeat("a", 1024)}, nil},
 		"ours":               {headers{"x-service-signature": "1", "X-Service-Anything": "1", "Content-Type": "1", "user-agent": "1"}, []string{"set by the service", "set by the service", "set by the service", "set by the service"}},
 		"the connection's":   {headers{"Host": "1", "Connection": "1", "TE": "1", "Proxy-Authorization": "1", "Content-Length": "0"}, []string{"set", "set", "set", "set", "set"}},
+		"a key of their own": {headers{"Idempotency-Key": "1", "x-idempotency-key": "1"}, nil},
 		"twice":              {headers{"X-Api-Key": "1", "x-api-key": "2"}, []string{"X-Api-Key is there twice"}},
 		"101":                {many, []string{"at most 100"}},
 	} {

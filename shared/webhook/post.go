@@ -34,15 +34,15 @@ type letter struct {
 	timeout time.Duration // of all of it: look-up, connection, handshake, answer
 }
 
-// post posts once and says what came of it: status code or class of error, latency, and
-// the beginning of the answer. A 2xx whose body breaks off or takes too long is a failure;
-// a body that is longer than we care to read is not. The error is that ctx has ended, not
-// the receiver's: nothing is known then.
+// post posts once at most and says what came of it: status code or class of error, latency,
+// and the beginning of the answer. A 2xx whose body breaks off or takes too long is a
+// failure; a body that is longer than we care to read is not. The error is that ctx has
+// ended, not the receiver's: nothing is known then.
 func post(ctx context.Context, transport http.RoundTripper, l letter, now func() time.Time) (outcome conversation.Attempt, err error) {
 	began := now()
 	deadline, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(deadline, http.MethodPost, l.url, bytes.NewReader(l.payload))
+	request, err := http.NewRequestWithContext(forDialling(deadline), http.MethodPost, l.url, bytes.NewReader(l.payload))
 	if err != nil {
 		outcome.Error = conversation.AttemptBlockedURL
 		return outcome, nil
@@ -51,10 +51,10 @@ func post(ctx context.Context, transport http.RoundTripper, l letter, now func()
 	answer, failure := transport.RoundTrip(request)
 	if failure == nil {
 		outcome.StatusCode = answer.StatusCode
-		outcome.ResponseBody, failure = read(answer)
+		outcome.ResponseBody, failure = read(deadline, answer)
 	}
-	if failure == nil {
-		failure = deadline.Err() // a body that ends because we hang up looks complete
+	if late := deadline.Err(); late != nil {
+		failure = late // a body that ends because we hang up looks broken, or complete
 	}
 	if ctx.Err() != nil {
 		return outcome, ctx.Err()
@@ -69,10 +69,17 @@ func post(ctx context.Context, transport http.RoundTripper, l letter, now func()
 	return outcome, nil
 }
 
+// errSwitched says that an answer goes on in a protocol that nobody asked for.
+var errSwitched = errors.New("switched to another protocol")
+
 // read returns the beginning of an answer's body as text. It fails if the body breaks off
-// before it has been read as far as it is.
-func read(answer *http.Response) (string, error) {
+// before it has been read as far as it is, and when ctx ends, whatever kind of body it is.
+func read(ctx context.Context, answer *http.Response) (string, error) {
 	defer answer.Body.Close()
+	if answer.StatusCode == http.StatusSwitchingProtocols {
+		return "", errSwitched // the body is the bare connection
+	}
+	defer context.AfterFunc(ctx, func() { answer.Body.Close() })()
 	sent := &source{Reader: answer.Body}
 	raw := bufio.NewReader(io.LimitReader(sent, maxAnswer))
 	body := io.Reader(raw)
@@ -122,7 +129,7 @@ func classOf(err error) conversation.AttemptError {
 		return conversation.AttemptTLS
 	case strings.Contains(text, "server response headers exceeded"): // net/http has no error value for it
 		return conversation.AttemptTooLarge
-	case errors.As(err, &malformed), strings.Contains(text, "malformed "):
+	case errors.Is(err, errSwitched), errors.As(err, &malformed), strings.Contains(text, "malformed "):
 		return conversation.AttemptInvalidResponse
 	default:
 		return conversation.AttemptConnection
@@ -135,7 +142,7 @@ func headersOf(custom map[string]string, event conversation.EventName, attempt c
 	headers := http.Header{}
 	for name, value := range custom {
 		if !isReserved(name) {
-			headers.Set(name, value)
+			headers[spelling(name)] = []string{value}
 		}
 	}
 	headers.Set("Content-Type", "application/json")
@@ -146,4 +153,17 @@ func headersOf(custom map[string]string, event conversation.EventName, attempt c
 	headers.Set(VersionHeader, strconv.Itoa(conversation.PayloadVersion))
 	headers.Set(SignatureHeader, signature)
 	return headers
+}
+
+// spelling is how a custom header's name is sent. net/http takes a POST with an idempotency
+// key for one that it may send again, and does so when a reused connection breaks: the
+// receiver would get one attempt twice. It knows these names in their usual case alone,
+// which means nothing to the receiver. What it also sends again, and should, is a request
+// of which no byte has left.
+func spelling(name string) string {
+	name = http.CanonicalHeaderKey(name)
+	if name == "Idempotency-Key" || name == "X-Idempotency-Key" {
+		return strings.ToLower(name)
+	}
+	return name
 }

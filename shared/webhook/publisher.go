@@ -17,50 +17,39 @@ import (
 	"parley/shared/dynamo"
 )
 
-// StreamEvent is a batch of the table's stream, with its images as the store reads them.
-type StreamEvent struct {
-	Records []StreamRecord `json:"Records"`
-}
-
-// StreamRecord is one change of one item.
-type StreamRecord struct {
-	Change struct {
-		SequenceNumber string          `json:"SequenceNumber"`
-		CreatedAt      float64         `json:"ApproximateCreationDateTime"` // Unix seconds
-		OldImage       json.RawMessage `json:"OldImage"`
-		NewImage       json.RawMessage `json:"NewImage"`
-	} `json:"dynamodb"`
-}
-
-// writtenBy is when the record was written at the latest: DynamoDB rounds the time down to
-// the second.
-func (r StreamRecord) writtenBy() time.Time {
-	return time.Unix(int64(r.Change.CreatedAt)+1, 0)
-}
-
 // Publisher turns what happens into messages of the queue, one for each endpoint that
 // wants the event, with the payload as it is at that moment. A change that is seen again
 // makes messages for the same deliveries.
 type Publisher struct {
-	store   *dynamo.Store
-	queue   Queue
-	baseURL string
-	now     func() time.Time
+	PublisherOptions
 }
 
-// NewPublisher makes a Publisher. baseURL is the API's public address, without a trailing
-// slash; now may be nil for the system's clock.
-func NewPublisher(store *dynamo.Store, queue Queue, baseURL string, now func() time.Time) *Publisher {
-	if now == nil {
-		now = time.Now
-	}
-	return &Publisher{store, queue, baseURL, now}
+// PublisherOptions say what a Publisher works with. TimeScale and Now have defaults.
+type PublisherOptions struct {
+	Store     *dynamo.Store
+	Queue     Queue
+	BaseURL   string           // the API's public address, without a trailing slash
+	TimeScale int              // message.sent's delay is divided by it; 1
+	Now       func() time.Time // the system's clock
 }
+
+// NewPublisher makes a Publisher.
+func NewPublisher(o PublisherOptions) *Publisher {
+	o.TimeScale = max(1, o.TimeScale)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Publisher{o}
+}
+
+// sentDelay is how many seconds message.sent stays in the queue before its first attempt, as
+// it arrives 15–30 s after the message was sent (spec: Event kinds).
+const sentDelay = 15
 
 // Publish publishes the events of a batch of the stream. A record whose messages are not
 // all queued is reported, and comes again. An endpoint gets no event that it has enabled
 // after the record was written, so a replay reaches nobody who wasn't there.
-func (p *Publisher) Publish(ctx context.Context, batch StreamEvent) (events.DynamoDBEventResponse, error) {
+func (p *Publisher) Publish(ctx context.Context, batch dynamo.StreamEvent) (events.DynamoDBEventResponse, error) {
 	failed := make([]bool, len(batch.Records))
 	fail := func(i int, err error) {
 		if err != nil {
@@ -74,7 +63,7 @@ func (p *Publisher) Publish(ctx context.Context, batch StreamEvent) (events.Dyna
 		happened[i], err = eventsOf(record)
 		fail(i, err)
 	}
-	subscriptions, err := p.subscriptions(ctx, happened)
+	subscriptions := p.subscriptions(ctx, happened)
 	messages := make([][]Message, len(batch.Records))
 	var group errgroup.Group
 	group.SetLimit(8)
@@ -83,13 +72,9 @@ func (p *Publisher) Publish(ctx context.Context, batch StreamEvent) (events.Dyna
 			continue
 		}
 		group.Go(func() error {
-			if err != nil {
-				fail(i, err)
-				return nil
-			}
-			var failure error
-			messages[i], failure = p.messages(ctx, record, happened[i], subscriptions)
-			fail(i, failure)
+			var err error
+			messages[i], err = p.messages(ctx, record, happened[i], subscriptions)
+			fail(i, err)
 			return nil
 		})
 	}
@@ -101,37 +86,54 @@ func (p *Publisher) Publish(ctx context.Context, batch StreamEvent) (events.Dyna
 			all, owner = append(all, m), append(owner, i)
 		}
 	}
-	for n, err := range p.queue.send(ctx, all) {
+	for n, err := range p.Queue.send(ctx, all) {
 		fail(owner[n], err)
 	}
-	response := events.DynamoDBEventResponse{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}
-	for i, record := range batch.Records {
-		if failed[i] {
-			response.BatchItemFailures = append(response.BatchItemFailures, events.DynamoDBBatchItemFailure{ItemIdentifier: record.Change.SequenceNumber})
+	return batch.Failures(failed), nil
+}
+
+// eventsOf says what a record means. Its subjects lack the fields that are in S3.
+func eventsOf(record dynamo.StreamRecord) ([]conversation.Event, error) {
+	for _, read := range []func(dynamo.StreamRecord) ([]conversation.Event, bool, error){
+		changes(dynamo.CallImage, conversation.CallEvents),
+		changes(dynamo.MessageImage, conversation.MessageEvents),
+		changes(dynamo.ThreadImage, conversation.ThreadEvents),
+	} {
+		if happened, isKind, err := read(record); isKind || err != nil {
+			return happened, err
 		}
 	}
-	return response, nil
+	return nil, nil
 }
 
-// eventsOf says what a record means. Its calls lack the fields that are in S3.
-func eventsOf(record StreamRecord) ([]conversation.Event, error) {
-	after, isCall, err := dynamo.CallImage(record.Change.NewImage)
-	if err != nil || !isCall {
-		return nil, err
+// changes reads the records of one kind of item; it is false for those of another.
+func changes[R any](read func(json.RawMessage) (R, bool, error), events func(before, after R) []conversation.Event) func(dynamo.StreamRecord) ([]conversation.Event, bool, error) {
+	return func(record dynamo.StreamRecord) ([]conversation.Event, bool, error) {
+		after, isKind, err := read(record.Change.NewImage)
+		if err != nil || !isKind {
+			return nil, false, err
+		}
+		before, _, err := read(record.Change.OldImage)
+		if err != nil {
+			return nil, false, err
+		}
+		return events(before, after), true, nil
 	}
-	before, _, err := dynamo.CallImage(record.Change.OldImage)
-	if err != nil {
-		return nil, err
-	}
-	return conversation.CallEvents(before, after), nil
 }
 
-// subscriptions reads those of every workspace that something happened in.
-func (p *Publisher) subscriptions(ctx context.Context, happened [][]conversation.Event) (map[conversation.WorkspaceID][]conversation.Subscription, error) {
-	found := map[conversation.WorkspaceID][]conversation.Subscription{}
+// subscribers are a workspace's subscriptions, or why they can't be read.
+type subscribers struct {
+	all []conversation.Subscription
+	err error
+}
+
+// subscriptions reads those of every workspace that something happened in. That one can't
+// be read holds up no other.
+func (p *Publisher) subscriptions(ctx context.Context, happened [][]conversation.Event) map[conversation.WorkspaceID]subscribers {
+	found := map[conversation.WorkspaceID]subscribers{}
 	for _, list := range happened {
 		for _, e := range list {
-			found[e.Call.WorkspaceID] = nil
+			found[e.WorkspaceID] = subscribers{}
 		}
 	}
 	var mu sync.Mutex
@@ -139,31 +141,35 @@ func (p *Publisher) subscriptions(ctx context.Context, happened [][]conversation
 	group.SetLimit(8)
 	for _, ws := range slices.Collect(maps.Keys(found)) {
 		group.Go(func() error {
-			subscriptions, err := p.store.Subscriptions(ctx, ws)
+			all, err := p.Store.Subscriptions(ctx, ws)
 			mu.Lock()
 			defer mu.Unlock()
-			found[ws] = subscriptions
-			return err
+			found[ws] = subscribers{all, err}
+			return nil
 		})
 	}
-	return found, group.Wait()
+	_ = group.Wait() // its errors are in found
+	return found
 }
 
 // messages makes the messages of a record's events.
-func (p *Publisher) messages(ctx context.Context, record StreamRecord, happened []conversation.Event, subscriptions map[conversation.WorkspaceID][]conversation.Subscription) ([]Message, error) {
+func (p *Publisher) messages(ctx context.Context, record dynamo.StreamRecord, happened []conversation.Event, subscriptions map[conversation.WorkspaceID]subscribers) ([]Message, error) {
 	var messages []Message
 	for _, e := range happened {
-		for _, s := range subscriptions[e.Call.WorkspaceID] {
+		wanting := subscriptions[e.WorkspaceID]
+		if wanting.err != nil {
+			return nil, wanting.err
+		}
+		for _, s := range wanting.all {
 			since, wanted := s.Since[e.Name]
-			if !wanted || !since.Before(record.writtenBy()) {
+			if !wanted || !since.Before(record.WrittenBy()) {
 				continue
 			}
-			whole, err := p.store.WholeCallImage(ctx, record.Change.NewImage, s.Blocks)
+			whole, err := p.whole(ctx, e, record.Change.NewImage, s.Blocks)
 			if err != nil {
 				return nil, err
 			}
-			e.Call = &whole.Call
-			m, err := p.message(ctx, e, whole.WorkspaceID, s.EndpointID, s.Blocks)
+			m, err := p.message(ctx, whole, s.EndpointID, s.Blocks)
 			if err != nil {
 				return nil, err
 			}
@@ -173,26 +179,45 @@ func (p *Publisher) messages(ctx context.Context, record StreamRecord, happened 
 	return messages, nil
 }
 
-func (p *Publisher) message(ctx context.Context, e conversation.Event, ws conversation.WorkspaceID, endpoint conversation.EndpointID, blocks conversation.Blocks) (Message, error) {
-	payload, err := e.Payload(blocks, p.baseURL)
+// whole gives an event's subject its large fields of these blocks. A message has none.
+func (p *Publisher) whole(ctx context.Context, e conversation.Event, image json.RawMessage, blocks conversation.Blocks) (conversation.Event, error) {
+	switch {
+	case e.Call != nil:
+		whole, err := p.Store.WholeCallImage(ctx, image, blocks)
+		e.Call = &whole.Call
+		return e, err
+	case e.Thread != nil:
+		whole, err := p.Store.WholeThreadImage(ctx, image, blocks)
+		e.Thread = &whole.Thread
+		return e, err
+	default:
+		return e, nil
+	}
+}
+
+func (p *Publisher) message(ctx context.Context, e conversation.Event, endpoint conversation.EndpointID, blocks conversation.Blocks) (Message, error) {
+	payload, err := e.Payload(blocks, p.BaseURL)
 	if err != nil {
 		return Message{}, err
 	}
 	m := Message{
-		WorkspaceID: ws, DeliveryID: conversation.NewDeliveryID(endpoint, e.Name, e.ID), EndpointID: endpoint,
-		Event: e.Name, EventID: e.ID, Round: 1, CreatedAt: conversation.At(p.now()),
+		WorkspaceID: e.WorkspaceID, DeliveryID: conversation.NewDeliveryID(endpoint, e.Name, e.ID), EndpointID: endpoint,
+		Event: e.Name, EventID: e.ID, Round: 1, CreatedAt: conversation.At(p.Now()),
 	}
-	m.Body, err = p.store.PackBody(ctx, ws, m.DeliveryID, payload)
+	if e.Name == conversation.MessageSent {
+		m.delaySeconds = (sentDelay + p.TimeScale - 1) / p.TimeScale
+	}
+	m.Body, err = p.Store.PackBody(ctx, e.WorkspaceID, m.DeliveryID, payload)
 	return m, err
 }
 
 // SendTest queues a webhook.test for an endpoint, a new one each time, and returns its
 // delivery as it will be: the log shows it after its first attempt.
 func (p *Publisher) SendTest(ctx context.Context, endpoint conversation.WebhookEndpoint) (conversation.Delivery, error) {
-	e := conversation.TestEvent(endpoint, conversation.NewID(), conversation.At(p.now()))
-	m, err := p.message(ctx, e, endpoint.WorkspaceID, endpoint.EndpointID, endpoint.Blocks)
+	e := conversation.TestEvent(endpoint, conversation.NewID(), conversation.At(p.Now()))
+	m, err := p.message(ctx, e, endpoint.EndpointID, endpoint.Blocks)
 	if err == nil {
-		err = p.queue.send(ctx, []Message{m})[0]
+		err = p.Queue.send(ctx, []Message{m})[0]
 	}
 	if err != nil {
 		return conversation.Delivery{}, fmt.Errorf("send a test to webhook endpoint %s: %w", endpoint.EndpointID, err)

@@ -27,6 +27,8 @@ type Message struct {
 	Round       int                      `json:"round"`
 	CreatedAt   conversation.Time        `json:"created_at"`
 	Body        dynamo.DeliveryBody      `json:"body,omitzero"`
+
+	delaySeconds int // that it stays in the queue before anyone gets it
 }
 
 // delivery is the delivery that the message's first record writes.
@@ -41,7 +43,8 @@ func (m Message) delivery() dynamo.StoredDelivery {
 }
 
 // Queue is the queue of deliveries. It is a fair one: messages are grouped by endpoint, so
-// that one with many doesn't keep the others waiting.
+// that one with many doesn't keep the others waiting. A fair queue is a standard one, where
+// a message may have both a group and a delay of its own; only FIFO queues refuse the latter.
 type Queue struct {
 	client *sqs.Client
 	url    string
@@ -113,6 +116,7 @@ func (q Queue) sendBatch(ctx context.Context, messages []Message, texts []string
 	for _, i := range batch {
 		input.Entries = append(input.Entries, types.SendMessageBatchRequestEntry{
 			Id: aws.String(strconv.Itoa(i)), MessageBody: &texts[i], MessageGroupId: aws.String(string(messages[i].EndpointID)),
+			DelaySeconds: int32(messages[i].delaySeconds),
 		})
 	}
 	out, err := q.client.SendMessageBatch(ctx, input)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/tls"
-	"fmt"
 	"io"
 	"log"
 	"net"
@@ -46,12 +45,16 @@ func raw(t *testing.T, config *tls.Config, serve func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// saying is a server that reads the request's beginning, says something and closes.
-func saying(t *testing.T, text string) string {
+// saying is a server that reads the request's beginning, says something and, unless more
+// is to follow, closes.
+func saying(t *testing.T, text string, more ...func(net.Conn)) string {
 	return raw(t, &tls.Config{Certificates: []tls.Certificate{authority().certificate(t, "hooks.example.com", time.Now().Add(time.Hour), true)}},
 		func(conn net.Conn) {
 			_, _ = conn.Read(make([]byte, 64<<10))
 			_, _ = io.WriteString(conn, text)
+			for _, serve := range more {
+				serve(conn)
+			}
 		})
 }
 
@@ -89,6 +92,27 @@ func TestHostileReceivers(t *testing.T) {
 			}
 		}
 	}
+	repeating := func(text string, pause time.Duration) func(net.Conn) {
+		return func(conn net.Conn) {
+			for {
+				if _, err := io.WriteString(conn, text); err != nil {
+					return
+				}
+				time.Sleep(pause)
+			}
+		}
+	}
+	holding := func(net.Conn) { // not for ever, so that who waits for it fails, and doesn't hang
+		select {
+		case <-hanging:
+		case <-time.After(8 * time.Second):
+		}
+	}
+	const (
+		upgraded = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+		hint     = "HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n"
+		goOn     = "HTTP/1.1 100 Continue\r\n\r\n"
+	)
 	zeros := make([]byte, 1<<20)
 	var bomb bytes.Buffer // a kilobyte that is a megabyte; gzip may be repeated
 	z := gzip.NewWriter(&bomb)
@@ -159,6 +183,14 @@ func TestHostileReceivers(t *testing.T) {
 		"closes in the body":     {at("hooks.example.com", saying(t, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")), 200, "connection", 3},
 		"no HTTP":                {at("hooks.example.com", saying(t, "220 mail.example.com ESMTP\r\n")), 0, "invalid_response", 0},
 		"an endless header":      {at("hooks.example.com", saying(t, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 1<<20))), 0, "too_large", 0},
+		"101":                    {at("hooks.example.com", saying(t, upgraded, holding)), 101, "invalid_response", 0},
+		"101 and much more":      {at("hooks.example.com", saying(t, upgraded, func(conn net.Conn) { endless(conn, zeros) })), 101, "invalid_response", 0},
+		"101 to nothing":         {at("hooks.example.com", saying(t, "HTTP/1.1 101 Switching Protocols\r\n\r\n", holding)), 101, "invalid_response", 0},
+		"103, then 200":          {at("hooks.example.com", saying(t, hint+"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")), 200, "", 2},
+		"103, then nothing":      {at("hooks.example.com", saying(t, hint, holding)), 0, "timeout", 0},
+		"103 without end":        {at("hooks.example.com", saying(t, "", repeating(hint, 0))), 0, "too_large", 0},
+		"103 time and again":     {at("hooks.example.com", saying(t, "", repeating(hint, 100*time.Millisecond))), 0, "timeout", 0},
+		"100 without end":        {at("hooks.example.com", saying(t, "", repeating(goOn, 0))), 0, "too_large", 0},
 		"HTTP where TLS should":  {at("hooks.example.com", raw(t, nil, func(conn net.Conn) { _, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\n") })), 0, "tls", 0},
 		"self-signed":            {certified("hooks.example.com", time.Now().Add(time.Hour), false), 0, "tls", 0},
 		"expired":                {certified("hooks.example.com", time.Now().Add(-time.Hour), true), 0, "tls", 0},
@@ -200,7 +232,7 @@ func TestHostileReceivers(t *testing.T) {
 		if tt.status/100 == 2 && tt.class == "" {
 			want = conversation.DeliveryDelivered
 		}
-		_, retried := w.started[fmt.Sprintf("%s-1", d.ID)]
+		_, retried := w.started[w.execution(d.ID, 1)]
 		if d.Status != want || retried == (want == conversation.DeliveryDelivered) {
 			t.Errorf("%s: %s, with a state machine: %t; want %s", name, d.Status, retried, want)
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
@@ -42,16 +41,17 @@ type RetryResult struct {
 	Done bool `json:"done"`
 }
 
-// start begins the execution of a round, named after delivery and round so that it begins
-// once.
-func (m RetryMachine) start(ctx context.Context, in RetryInput) error {
+// start begins the execution of a round, named so that it begins once: after the delivery,
+// the round, and when the delivery was written to the log. The last tells it from one that
+// the log has forgotten, whose execution Step Functions still knows.
+func (m RetryMachine) start(ctx context.Context, in RetryInput, logged conversation.Time) error {
 	input, err := json.Marshal(in)
 	if err != nil {
 		return fmt.Errorf("start the retries of delivery %s: %w", in.DeliveryID, err)
 	}
 	_, err = m.client.StartExecution(ctx, &sfn.StartExecutionInput{
 		StateMachineArn: &m.arn, Input: aws.String(string(input)),
-		Name: aws.String(string(in.DeliveryID) + "-" + strconv.Itoa(in.Round)),
+		Name: aws.String(fmt.Sprintf("%s-%d-%d", in.DeliveryID, in.Round, logged.Unix())),
 	})
 	if exists := new(types.ExecutionAlreadyExists); errors.As(err, &exists) {
 		return nil

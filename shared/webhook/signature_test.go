@@ -164,3 +164,26 @@ func FuzzVerify(f *testing.F) {
 		}
 	})
 }
+
+// The README shows all three whole, for copying.
+func TestREADMEShowsVerify(t *testing.T) {
+	read := func(parts ...string) string {
+		text, err := os.ReadFile(filepath.Join(parts...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(text))
+	}
+	_, ours, _ := strings.Cut(read("signature.go"), "// Why a payload")
+	ours, _, _ = strings.Cut(ours, "// Sign makes")
+	readme := read("..", "..", "README.md")
+	for name, code := range map[string]string{
+		"signature.go": strings.TrimSpace(ours),
+		"verify.ts":    read(forReceivers, "verify.ts"),
+		"verify.py":    read(forReceivers, "verify.py"),
+	} {
+		if !strings.Contains(readme, code) {
+			t.Errorf("README.md doesn't show Verify as %s has it", name)
+		}
+	}
+}

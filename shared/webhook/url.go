@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"parley/shared/conversation"
 )
@@ -20,7 +21,7 @@ func CheckURL(raw string, loopback bool) []string {
 			problems = append(problems, "url must "+fmt.Sprintf(format, args...))
 		}
 	}
-	must(len(raw) <= conversation.MaxWebhookURL, "have at most %d characters", conversation.MaxWebhookURL)
+	must(utf8.RuneCountInString(raw) <= conversation.MaxWebhookURL, "have at most %d characters", conversation.MaxWebhookURL)
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Opaque != "" {
 		must(false, "be an absolute URL with a host, like https://example.com/webhooks")

@@ -85,6 +85,8 @@ func TestCheckURL(t *testing.T) {
 		"https://" + strings.Repeat("a.", 130) + "com":     {host},
 		"https://" + strings.Repeat("a", 64) + ".com":      {ascii},
 		"https://example.com/" + strings.Repeat("a", 3000): {"have at most 2048 characters"},
+		"https://example.com/" + strings.Repeat("ü", 2028): nil, // characters, not bytes
+		"https://example.com/" + strings.Repeat("ü", 2029): {"have at most 2048 characters"},
 		"http://ada@127.0.0.1:22/#x":                       {"have no user name", "have no fragment", https, port, public},
 	} {
 		got := CheckURL(raw, false)

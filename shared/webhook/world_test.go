@@ -11,6 +11,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"math/big"
@@ -93,7 +94,7 @@ func newWorld(t *testing.T) *world {
 	w.store = dynamo.New(cfg, stage)
 	w.sealer = webhook.NewSealer(kms.NewFromConfig(cfg), aws.ToString(key.KeyMetadata.KeyId))
 	w.queue = webhook.NewQueue(sqs.NewFromConfig(cfg), w.queueURL)
-	w.publisher = webhook.NewPublisher(w.store, w.queue, "https://api.example.com", nil)
+	w.publisher = webhook.NewPublisher(webhook.PublisherOptions{Store: w.store, Queue: w.queue, BaseURL: "https://api.example.com"})
 	keyID := aws.ToString(key.KeyMetadata.KeyId)
 	w.fresh = func() *webhook.Deliverer {
 		return webhook.NewDeliverer(webhook.DelivererOptions{
@@ -280,7 +281,12 @@ func (w *world) receive(n int) (messages []events.SQSMessage) {
 
 // deliver has a batch delivered and returns how many of it failed.
 func (w *world) deliver(messages ...events.SQSMessage) int {
-	return len(w.deliverer.DeliverBatch(w.Context(), events.SQSEvent{Records: messages}).BatchItemFailures)
+	w.Helper()
+	response, err := w.deliverer.DeliverBatch(w.Context(), events.SQSEvent{Records: messages})
+	if err != nil || response.BatchItemFailures == nil {
+		w.Fatalf("failures %v, %v; want a list", response.BatchItemFailures, err)
+	}
+	return len(response.BatchItemFailures)
 }
 
 // retry runs one task of the machine of a round.
@@ -288,6 +294,12 @@ func (w *world) retry(id conversation.DeliveryID, round, attempt int) (webhook.R
 	return w.deliverer.Retry(w.Context(), webhook.RetryTask{
 		RetryInput: webhook.RetryInput{WorkspaceID: w.workspace, DeliveryID: id, Round: round}, Attempt: attempt,
 	})
+}
+
+// execution is the name of that of a delivery's round.
+func (w *world) execution(id conversation.DeliveryID, round int) string {
+	w.Helper()
+	return fmt.Sprintf("%s-%d-%d", id, round, w.delivery(id).CreatedAt.Unix())
 }
 
 func (w *world) delivery(id conversation.DeliveryID) dynamo.StoredDelivery {
