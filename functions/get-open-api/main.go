@@ -4,6 +4,7 @@ package main
 import (
 	"parley/shared/config"
 	"parley/shared/httpapi"
+	"parley/shared/settings"
 )
 
-func main() { httpapi.StartDefault(config.MustLoad(), httpapi.Routes()) }
+func main() { httpapi.StartDefault(config.MustLoad(), append(httpapi.Routes(), settings.Routes()...)) }

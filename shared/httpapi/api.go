@@ -4,6 +4,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync"
@@ -81,13 +82,18 @@ var configureHuma = sync.OnceFunc(func() {
 // operation registers a route's handler with what every route has: its caller is known
 // and counted before anything of the request is read.
 func operation[I, O any](a *API, route Route, described huma.Operation, handle func(context.Context, *I) (*O, error)) {
-	described.OperationID = route.Function
+	described.OperationID = cmp.Or(described.OperationID, route.Function)
 	described.Method, described.Path = route.Method, route.Path
 	described.Security = []map[string][]string{{bearer: {}}}
-	described.Middlewares = huma.Middlewares{a.authenticate, a.limit(route), a.addCalling}
-	if route.Auth == ByPlacingKey {
+	switch route.Auth {
+	case ByUser:
+		described.Security = []map[string][]string{{idToken: {}}}
+		described.Middlewares = append(huma.Middlewares{a.admit}, described.Middlewares...)
+	case ByPlacingKey:
 		described.Middlewares = huma.Middlewares{a.authenticate, a.mayPlaceCalls, a.limit(route), a.addCalling}
+	default:
+		described.Middlewares = huma.Middlewares{a.authenticate, a.limit(route)}
 	}
-	describeProblems(&described)
+	describeProblems(&described, route.Limit)
 	huma.Register(a.huma, described, handle)
 }

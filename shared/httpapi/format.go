@@ -41,9 +41,9 @@ type mediaTypeKey struct{}
 
 // asJSON hands a request's body to the library as JSON, whatever the request calls it: the
 // library knows a media type in one spelling only, and names nothing beside one that it
-// doesn't know, or beside a body that is missing. CallBody checks what was sent.
+// doesn't know, or beside a body that is missing. CallBody and StrictBody check what was sent.
 func asJSON(r *http.Request) *http.Request {
-	if r.Method != http.MethodPost {
+	if r.Method != http.MethodPost && r.Method != http.MethodPatch {
 		return r
 	}
 	r = r.WithContext(context.WithValue(r.Context(), mediaTypeKey{}, r.Header.Get("Content-Type")))

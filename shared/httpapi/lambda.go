@@ -27,6 +27,11 @@ func StartCalling(cfg config.Config, route Route, calling Calling) {
 	lambda.Start(Lambda(Handler(service, route)))
 }
 
+// StartAll serves several routes as one Lambda function.
+func StartAll(cfg config.Config, routes []Route) {
+	lambda.Start(Lambda(Handler(Service{BaseURL: cfg.BaseURL}, routes...)))
+}
+
 // StartDefault serves GET /open-api, and 404 and 405, as a Lambda function.
 func StartDefault(cfg config.Config, routes []Route) {
 	lambda.Start(Lambda(DefaultHandler(mustOpen(cfg), routes)))

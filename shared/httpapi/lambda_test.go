@@ -39,9 +39,14 @@ func readEvent(t testing.TB, function string) request {
 	return event
 }
 
-// Every function of the API has a sample event of its row.
+// Every function of the API has a sample event of its row, or of the first of its rows.
 func TestSampleEvents(t *testing.T) {
+	seen := map[string]bool{}
 	for _, route := range Routes() {
+		if seen[route.Function] {
+			continue
+		}
+		seen[route.Function] = true
 		event := readEvent(t, route.Function)
 		routeKey := route.Method + " " + route.Path
 		path := route.Path

@@ -48,7 +48,7 @@ func (a *API) listMessages(ctx context.Context, in *listMessagesRequest) (*listM
 	var out listMessagesResponse
 	var err error
 	out.Body.Messages, out.Body.Paging, err = answer(ctx, a, list[conversation.Message]{
-		cursor: in.Cursor, limit: in.Limit, fields: in.Fields, show: conversation.Only[conversation.Message],
+		cursor: in.Cursor, limit: in.Limit, fields: in.Fields, show: shownMessage,
 		read: func(p dynamo.PageRequest) (dynamo.Page[conversation.Message], error) {
 			return a.store.Messages(ctx, caller(ctx).WorkspaceID, query, p)
 		},
@@ -86,6 +86,13 @@ func (a *API) getMessage(ctx context.Context, in *getMessageRequest) (*getMessag
 		return nil, err
 	}
 	var out getMessageResponse
-	out.Body.Message, err = encode(conversation.Only(message, blocks))
+	out.Body.Message, err = encode(shownMessage(message, blocks))
 	return &out, err
+}
+
+// shownMessage is a message cut to the blocks. Its reply is a message of its own, and shows
+// beside it in message.received alone.
+func shownMessage(m conversation.Message, blocks conversation.Blocks) conversation.Message {
+	m.Reply = nil
+	return conversation.Only(m, blocks)
 }

@@ -28,6 +28,11 @@ func document(baseURL string) huma.Config {
 		{reflect.TypeFor[conversation.ThreadID](), reflect.TypeFor[id]()},
 		{reflect.TypeFor[conversation.CustomerID](), reflect.TypeFor[id]()},
 		{reflect.TypeFor[conversation.EvaluationID](), reflect.TypeFor[id]()},
+		{reflect.TypeFor[conversation.APIKeyID](), reflect.TypeFor[id]()},
+		{reflect.TypeFor[conversation.EndpointID](), reflect.TypeFor[id]()},
+		{reflect.TypeFor[conversation.DeliveryID](), reflect.TypeFor[id]()},
+		{reflect.TypeFor[conversation.AttemptID](), reflect.TypeFor[id]()},
+		{reflect.TypeFor[conversation.AuditID](), reflect.TypeFor[id]()},
 		{reflect.TypeFor[conversation.CallStatus](), reflect.TypeFor[callStatus]()},
 		{reflect.TypeFor[conversation.Direction](), reflect.TypeFor[direction]()},
 		{reflect.TypeFor[conversation.Channel](), reflect.TypeFor[channel]()},
@@ -42,7 +47,7 @@ func document(baseURL string) huma.Config {
 				Version: "1",
 				Description: "AI assistants talk with your customers over voice calls, SMS and WhatsApp; this API gives you the result. " +
 					"Within version 1 fields, events and values are only added: ignore what you don't know, and treat a missing field as normal.\n\n" +
-					"The gateway in front of the API answers 413, 429 and 503 on its own when it has to; such a body is {\"message\": \"…\"}.",
+					"The gateway in front of the API answers 413, 429 and 503 on its own when it has to, and 401 under /settings; such a body is {\"message\": \"…\"}.",
 			},
 			Servers: []*huma.Server{{URL: baseURL}},
 			Tags: []*huma.Tag{
@@ -51,12 +56,14 @@ func document(baseURL string) huma.Config {
 				{Name: "Threads", Description: "Completed SMS and WhatsApp conversations: how they ended and how they were graded."},
 				{Name: "Assistants", Description: "The AI agents of your workspace."},
 				{Name: "OpenAPI", Description: "This description."},
+				{Name: "Settings", Description: "Settings → Developers: API keys, webhook endpoints, the log of deliveries, the audit trail. For people who are signed in, not for API keys."},
 			},
 			Components: &huma.Components{
 				Schemas: registry,
 				Headers: headers,
 				SecuritySchemes: map[string]*huma.SecurityScheme{
-					bearer: {Type: "http", Scheme: "bearer", Description: "An API key of one workspace, parley_live_…: it says what may be read."},
+					bearer:  {Type: "http", Scheme: "bearer", Description: "An API key of one workspace, parley_live_…: it says what may be read."},
+					idToken: {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "The ID token of a user of the workspace, who has signed in."},
 				},
 			},
 			OnAddOperation: []huma.AddOpFunc{describeRequest, describeResponses},
@@ -130,9 +137,11 @@ var headers = map[string]*huma.Header{
 }
 
 // describeProblems adds the problems that every operation may answer.
-func describeProblems(op *huma.Operation) {
-	op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusUnauthorized,
-		http.StatusTooManyRequests, http.StatusInternalServerError)
+func describeProblems(op *huma.Operation, limit Limit) {
+	op.Errors = append(op.Errors, http.StatusBadRequest, http.StatusUnauthorized, http.StatusInternalServerError)
+	if limit != (Limit{}) {
+		op.Errors = append(op.Errors, http.StatusTooManyRequests)
+	}
 	if strings.Contains(op.Path, "{") {
 		op.Errors = append(op.Errors, http.StatusNotFound)
 	}
@@ -149,6 +158,7 @@ func describeRequest(_ *huma.OpenAPI, op *huma.Operation) {
 // describeResponses says which responses carry which of the common headers.
 func describeResponses(_ *huma.OpenAPI, op *huma.Operation) {
 	delete(op.Responses, strconv.Itoa(http.StatusUnprocessableEntity)) // the library's 422 is our 400
+	_, limited := op.Responses[strconv.Itoa(http.StatusTooManyRequests)]
 	for status, response := range op.Responses {
 		names := []string{requestIDHeader, "RateLimit-Policy", "RateLimit"}
 		switch status {
@@ -158,6 +168,10 @@ func describeResponses(_ *huma.OpenAPI, op *huma.Operation) {
 			names = append(names, "Retry-After")
 		case strconv.Itoa(http.StatusInternalServerError): // may be that the request couldn't be counted
 			names = []string{requestIDHeader}
+		default:
+			if !limited {
+				names = []string{requestIDHeader}
+			}
 		}
 		if response.Headers == nil {
 			response.Headers = map[string]*huma.Header{}

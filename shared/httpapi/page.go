@@ -35,6 +35,9 @@ func (resource[R]) Schema(r huma.Registry) *huma.Schema {
 	return r.Schema(reflect.TypeFor[R](), true, "")
 }
 
+// Resource is a value in the response of another package's operation.
+type Resource[R any] = resource[R]
+
 func encode[R any](value R) (resource[R], error) {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
@@ -58,23 +61,32 @@ type list[R any] struct {
 	show   func(R, conversation.Blocks) R // cuts an item to the blocks
 }
 
-// answer reads a page and makes the response of it: as many items as fit.
+// answer reads a page, cut to the blocks that the caller asked for and may read.
 func answer[R any](ctx context.Context, a *API, l list[R]) ([]resource[R], Paging, error) {
 	blocks, err := a.blocks(ctx, l.fields.blocks)
 	if err != nil {
 		return nil, Paging{}, err
 	}
-	page, err := l.read(dynamo.PageRequest{Limit: l.limit, After: l.cursor.after, Blocks: blocks})
+	return Answer(l.cursor, l.limit, func(p dynamo.PageRequest) (dynamo.Page[R], error) {
+		p.Blocks = blocks
+		return l.read(p)
+	}, func(item R) R { return l.show(item, blocks) })
+}
+
+// Answer reads a page and makes the response of it: as many items as fit, each as show
+// makes it.
+func Answer[R, S any](cursor Cursor, limit int, read func(dynamo.PageRequest) (dynamo.Page[R], error), show func(R) S) ([]Resource[S], Paging, error) {
+	page, err := read(dynamo.PageRequest{Limit: limit, After: cursor.after})
 	if errors.Is(err, dynamo.ErrPosition) {
 		return nil, Paging{}, problem(http.StatusBadRequest, badCursor)
 	}
 	if err != nil {
 		return nil, Paging{}, err
 	}
-	items := make([]resource[R], 0, len(page.Items))
+	items := make([]Resource[S], 0, len(page.Items))
 	size, sizeEscaped := 0, 0
 	for i, item := range page.Items {
-		encoded, err := encode(l.show(item, blocks))
+		encoded, err := encode(show(item))
 		if err != nil {
 			return nil, Paging{}, err
 		}
@@ -89,5 +101,5 @@ func answer[R any](ctx context.Context, a *API, l list[R]) ([]resource[R], Pagin
 	if page.Next == "" {
 		return items, Paging{}, nil
 	}
-	return items, Paging{HasMore: true, NextCursor: writeCursor(l.cursor.list, page.Next)}, nil
+	return items, Paging{HasMore: true, NextCursor: writeCursor(cursor.list, page.Next)}, nil
 }

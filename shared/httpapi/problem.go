@@ -45,6 +45,9 @@ func coded(status int, code, detail string) *Problem {
 	return &Problem{Detail: []string{detail}, Code: code, status: status}
 }
 
+// Refuse answers with a problem that its status alone doesn't tell.
+func Refuse(status int, code, detail string) error { return coded(status, code, detail) }
+
 func (p *Problem) Error() string             { return strings.Join(p.Detail, "; ") }
 func (p *Problem) GetStatus() int            { return p.status }
 func (p *Problem) ContentType(string) string { return "application/json" }

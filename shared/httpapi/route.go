@@ -14,6 +14,7 @@ const (
 	ByKey        Auth = iota + 1 // API key: Authorization: Bearer
 	ByPlacingKey                 // an API key that may place calls
 	ByCarrier                    // the carrier's signature; not in the OpenAPI document
+	ByUser                       // a user's ID token, which the gateway has checked
 )
 
 // Limit is how often one caller may use one endpoint (spec: Limits). 0 is no limit. The
@@ -29,11 +30,13 @@ type Grant struct {
 	Table      string
 	Index      string // of the table
 	Stream     bool   // of the table
+	Bucket     bool   // the bucket itself
 	Prefix     string // of the bucket's objects
 	Function   string // its folder under functions/
 	Secret     string
 	Queue      string
 	Machine    string // a state machine
+	Key        string // a KMS key
 	Everything bool   // for actions of which IAM knows no resource
 	Actions    []string
 }
@@ -54,7 +57,7 @@ type Route struct {
 // AllGrants is what the route's function needs: its own grants, and those to know its
 // caller by key and to count its requests.
 func (r Route) AllGrants() []Grant {
-	if r.Auth == ByCarrier {
+	if r.Auth == ByCarrier || r.Auth == ByUser {
 		return r.Grants
 	}
 	return append(slices.Clone(keyGrants), r.Grants...)
@@ -82,6 +85,7 @@ var (
 	GetThread        = Route{"get-thread", http.MethodGet, "/v1/threads/{thread_id}", ByKey, readLimit, getGrants, registerGetThread}
 	ListAssistants   = Route{"list-assistants", http.MethodGet, "/v1/assistants", ByKey, readLimit, assistantGrants, registerListAssistants}
 	CarrierCallback  = Route{"carrier-callback", http.MethodPost, "/carriers/{carrier}/{workspace_id}/{call_id}", ByCarrier, Limit{}, callbackGrants, nil}
+	MessageCallback  = Route{"carrier-callback", http.MethodPost, "/carriers/{carrier}/{workspace_id}", ByCarrier, Limit{}, nil, nil}
 	GetOpenAPI       = Route{"get-open-api", http.MethodGet, "/open-api", ByKey, readLimit, nil, registerGetOpenAPI}
 )
 
@@ -92,7 +96,7 @@ func Routes() []Route {
 		ListMessages, GetMessage,
 		ListThreads, GetThread,
 		ListAssistants,
-		CarrierCallback,
+		CarrierCallback, MessageCallback,
 		GetOpenAPI,
 	}
 }
@@ -135,8 +139,8 @@ var (
 		{Function: SimulateCarrier, Actions: []string{"lambda:InvokeFunction"}},
 	}
 	callbackGrants = []Grant{
-		{Table: dynamo.Conversations, Actions: []string{"dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}},
-		{Table: dynamo.Workspaces, Actions: []string{"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:UpdateItem"}},
+		{Table: dynamo.Conversations, Actions: []string{"dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"}},
+		{Table: dynamo.Workspaces, Actions: []string{"dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:GetItem", "dynamodb:UpdateItem"}},
 		{Prefix: dynamo.FieldsPrefix, Actions: []string{"s3:GetObject", "s3:PutObject"}},
 		{Function: SimulateCarrier, Actions: []string{"lambda:InvokeFunction"}},
 		{Secret: SimulatorSecret, Actions: []string{"secretsmanager:GetSecretValue"}},

@@ -189,7 +189,11 @@ func insertKey(t testing.TB, store aLine, key conversation.APIKey) tenant {
 
 func revoke(t testing.TB, store aLine, key tenant) {
 	t.Helper()
-	if err := store.RevokeAPIKey(t.Context(), key.ws, key.key.APIKeyID, time.Now()); err != nil {
+	_, err := store.ChangeAPIKey(t.Context(), key.ws, key.key.APIKeyID, func(k *conversation.APIKey) ([]conversation.AuditEntry, error) {
+		k.RevokedAt = conversation.At(time.Now())
+		return []conversation.AuditEntry{{AuditID: conversation.AuditID(conversation.NewID()), WorkspaceID: key.ws, At: k.RevokedAt}}, nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -77,14 +77,14 @@ func TestRevokeAPIKey(t *testing.T) {
 	}
 	first := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	for _, at := range []time.Time{first, first.Add(time.Hour)} {
-		if err := store.RevokeAPIKey(t.Context(), workspace, created.APIKeyID, at); err != nil {
+		if err := settings.RevokeAPIKey(t.Context(), store, workspace, created.APIKeyID, at); err != nil {
 			t.Errorf("RevokeAPIKey = %v", err)
 		}
 	}
 	if stored, err := store.APIKey(t.Context(), created.APIKeyID); err != nil || stored.RevokedAt != conversation.At(first) {
 		t.Errorf("revoked at %v, %v; want %v", stored.RevokedAt, err, first)
 	}
-	if err := store.RevokeAPIKey(t.Context(), "another", created.APIKeyID, first); !errors.Is(err, conversation.ErrNotFound) {
+	if err := settings.RevokeAPIKey(t.Context(), store, "another", created.APIKeyID, first); !errors.Is(err, conversation.ErrNotFound) {
 		t.Errorf("RevokeAPIKey for another workspace = %v, want ErrNotFound", err)
 	}
 }
