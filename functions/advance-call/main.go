@@ -10,5 +10,5 @@ import (
 
 func main() {
 	cfg, aws := config.MustLoad(), config.MustAWS()
-	lambda.Start(lifecycle.New(aws, cfg, nil).Run(lifecycle.NewMachine(aws, cfg)))
+	lambda.Start(lifecycle.New(aws, cfg, nil).Run(lifecycle.NewMachine(aws, cfg.CallLifecycle)))
 }

@@ -1,9 +1,11 @@
 // Command start-lifecycles follows the table's stream: it starts the state machine of each new
-// call, and answers the task that waits for a call's change.
+// call and text conversation, queues the turn of each new message, and answers the task that
+// waits for a change.
 package main
 
 import (
 	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"parley/shared/config"
 	"parley/shared/lifecycle"
@@ -11,5 +13,9 @@ import (
 
 func main() {
 	cfg, aws := config.MustLoad(), config.MustAWS()
-	lambda.Start(lifecycle.New(aws, cfg, nil).Follow(lifecycle.NewMachine(aws, cfg)))
+	lambda.Start(lifecycle.NewParts(aws, cfg, nil).Follow(
+		lifecycle.NewMachine(aws, cfg.CallLifecycle),
+		lifecycle.NewMachine(aws, cfg.ThreadLifecycle),
+		lifecycle.TurnQueue{Client: sqs.NewFromConfig(aws), URL: cfg.TurnQueueURL},
+	))
 }

@@ -10,5 +10,5 @@ import (
 
 func main() {
 	cfg, aws := config.MustLoad(), config.MustAWS()
-	lambda.Start(lifecycle.New(aws, cfg, nil).Sweep)
+	lambda.Start(lifecycle.NewParts(aws, cfg, nil).Sweep)
 }

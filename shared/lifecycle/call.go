@@ -26,27 +26,37 @@ import (
 	"parley/shared/dynamo"
 )
 
-// Calls takes calls through their lives.
-type Calls struct {
+// Parts are what the lifecycles of a stage work with.
+type Parts struct {
 	Store    *dynamo.Store
 	Carriers map[string]carrier.Carrier // by the name that workspaces choose
 	Agent    func(model string) (agent.Agent, error)
 	Scale    Scale
+	BaseURL  string // the API's public address, without a trailing slash
 	Now      func() time.Time
 	Wait     func(context.Context, time.Duration) error // lets time pass
 }
 
-// New makes the Calls of a stage. secret signs the simulator's callbacks; who reads none
+// NewParts makes the Parts of a stage. secret signs the simulator's callbacks; who reads none
 // needs none.
-func New(aws aws.Config, cfg config.Config, secret []byte) *Calls {
-	return &Calls{
+func NewParts(aws aws.Config, cfg config.Config, secret []byte) Parts {
+	return Parts{
 		Store:    dynamo.New(aws, cfg),
 		Carriers: carrier.ForStage(aws, cfg, secret),
 		Agent:    agent.For,
 		Scale:    Scale(cfg.TimeScale),
+		BaseURL:  cfg.BaseURL,
 		Now:      time.Now,
 		Wait:     wait,
 	}
+}
+
+// Calls takes calls through their lives.
+type Calls struct{ Parts }
+
+// New makes the Calls of a stage: see NewParts.
+func New(aws aws.Config, cfg config.Config, secret []byte) *Calls {
+	return &Calls{NewParts(aws, cfg, secret)}
 }
 
 // NotYet says that a call isn't finished, and nothing is left to do for it now. The state
@@ -61,8 +71,8 @@ var ErrNotYet error = NotYet{}
 // maxSteps bounds how often one Advance reads a call: each step leads to the next state.
 const maxSteps = 8
 
-// Advance does all that is due for a call and returns nil when it is finished: in error,
-// or completed. ErrNotYet means that it waits for its carrier or its customer; any other
+// Advance does all that is due for a call and returns nil when it is finished: in error, or
+// completed without a follow-up to be sent. ErrNotYet means that it waits for its carrier or its customer; any other
 // error that it should be tried again.
 func (c *Calls) Advance(ctx context.Context, ws conversation.WorkspaceID, callID conversation.CallID) error {
 	for range maxSteps {
@@ -82,12 +92,19 @@ func (c *Calls) Advance(ctx context.Context, ws conversation.WorkspaceID, callID
 }
 
 func finished(call conversation.CallRecord) bool {
-	return call.Status == conversation.CallError || !call.CompletedAt.IsZero()
+	return call.Status == conversation.CallError || !call.CompletedAt.IsZero() && !awaitsFollowUp(call)
+}
+
+// awaitsFollowUp tells whether the call's follow-up is still to be sent.
+func awaitsFollowUp(call conversation.CallRecord) bool {
+	return len(call.FollowUps) > 0 && call.FollowUps[0].Status == conversation.FollowUpPending
 }
 
 // step does what is due in the call's state.
 func (c *Calls) step(ctx context.Context, call dynamo.StoredCall) error {
 	switch {
+	case !call.CompletedAt.IsZero():
+		return c.followUpCall(ctx, call)
 	case call.Status == conversation.CallEnded:
 		return c.complete(ctx, call)
 	case !call.HungUpAt.IsZero():

@@ -16,24 +16,32 @@ import (
 // maxCallback bounds a callback's body.
 const maxCallback = 256 << 10
 
-// Callbacks answers the carriers' callbacks about calls,
+// Callbacks answers the carriers' callbacks about calls and about texts,
 //
 //	POST /carriers/{carrier}/{workspace_id}/{call_id}
+//	POST /carriers/{carrier}/{workspace_id}
 //
 // It verifies, writes by condition and answers; it never talks to a state machine. 2xx
 // tells the carrier that its report is taken, also when it comes late or again; 5xx that
 // it should repeat it. baseURL is the API's public address, which the signatures cover.
 func Callbacks(calls *Calls, baseURL string) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /carriers/{carrier}/{workspace_id}/{call_id}", func(w http.ResponseWriter, r *http.Request) {
-		answer, err := calls.callback(r, baseURL)
-		status := statusOf(err)
-		if err != nil {
-			slog.ErrorContext(r.Context(), "callback", "carrier", r.PathValue("carrier"), "call_id", r.PathValue("call_id"), "status", status, "error", err)
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_, _ = w.Write(answer) // the carrier is gone if this fails, and repeats
+	handle := func(pattern string, take func(*http.Request, envelope) ([]byte, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			answer, err := calls.open(r, baseURL, take)
+			status := statusOf(err)
+			if err != nil {
+				slog.ErrorContext(r.Context(), "callback", "carrier", r.PathValue("carrier"), "workspace_id", r.PathValue("workspace_id"),
+					"call_id", r.PathValue("call_id"), "status", status, "error", err)
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = w.Write(answer) // the carrier is gone if this fails, and repeats
+		})
+	}
+	handle("POST /carriers/{carrier}/{workspace_id}/{call_id}", calls.callback)
+	handle("POST /carriers/{carrier}/{workspace_id}", func(r *http.Request, e envelope) ([]byte, error) {
+		return Threads{calls.Parts}.callback(r, e)
 	})
 	return mux
 }
@@ -57,29 +65,42 @@ func statusOf(err error) int {
 	return http.StatusOK
 }
 
-func (c *Calls) callback(r *http.Request, baseURL string) ([]byte, error) {
-	name := r.PathValue("carrier")
-	by, ok := c.Carriers[name]
-	if !ok {
-		return nil, fmt.Errorf("carrier %q: %w", name, conversation.ErrNotFound)
+// envelope is what all callbacks have: the carrier and the workspace that the address names,
+// the address as it was signed, and the body.
+type envelope struct {
+	carrierName string
+	by          carrier.Carrier
+	workspace   conversation.WorkspaceID
+	url         string
+	body        []byte
+}
+
+func (p Parts) open(r *http.Request, baseURL string, take func(*http.Request, envelope) ([]byte, error)) ([]byte, error) {
+	e := envelope{carrierName: r.PathValue("carrier"), workspace: conversation.WorkspaceID(r.PathValue("workspace_id")), url: baseURL + r.URL.Path}
+	var known bool
+	if e.by, known = p.Carriers[e.carrierName]; !known {
+		return nil, fmt.Errorf("carrier %q: %w", e.carrierName, conversation.ErrNotFound)
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxCallback+1))
-	if err != nil {
+	var err error
+	if e.body, err = io.ReadAll(io.LimitReader(r.Body, maxCallback+1)); err != nil {
 		return nil, fmt.Errorf("read body: %w", err)
 	}
-	if len(body) > maxCallback {
+	if len(e.body) > maxCallback {
 		return nil, errTooLarge
 	}
-	report, err := by.ParseCallback(r.Header, baseURL+r.URL.Path, body, c.Now())
+	return take(r, e)
+}
+
+func (c *Calls) callback(r *http.Request, e envelope) ([]byte, error) {
+	report, err := e.by.ParseCallback(r.Header, e.url, e.body, c.Now())
 	if err != nil {
 		return nil, err
 	}
-	ws, callID := conversation.WorkspaceID(r.PathValue("workspace_id")), conversation.CallID(r.PathValue("call_id"))
-	instruction, err := c.report(r.Context(), name, ws, callID, report)
+	instruction, err := c.report(r.Context(), e.carrierName, e.workspace, conversation.CallID(r.PathValue("call_id")), report)
 	if err != nil {
 		return nil, err
 	}
-	return by.Answer(instruction)
+	return e.by.Answer(instruction)
 }
 
 // report writes down what a carrier reports and says what it is to do.
@@ -104,6 +125,8 @@ func (c *Calls) report(ctx context.Context, carrierName string, ws conversation.
 		err = c.hangUp(ctx, call, report.CarrierID, report.At, report.Reason)
 	case carrier.EventFailed:
 		err = c.Store.FailCall(ctx, call, report.Reason, report.At)
+	case carrier.EventTool:
+		return carrier.Instruction{}, c.text(ctx, call, report)
 	default:
 		return carrier.Instruction{}, fmt.Errorf("event %q: %w", report.Event, carrier.ErrMalformed)
 	}
@@ -166,12 +189,9 @@ func (c *Calls) instruct(ctx context.Context, call dynamo.StoredCall) (carrier.I
 // receive takes a customer's call: it is in progress from its arrival. A report that comes
 // again finds the call, as its address names it.
 func (c *Calls) receive(ctx context.Context, carrierName string, ws conversation.WorkspaceID, callID conversation.CallID, report carrier.Callback) (carrier.Instruction, error) {
-	number, err := c.Store.Number(ctx, carrierName, report.To)
+	number, err := c.number(ctx, carrierName, ws, report.To)
 	if err != nil {
 		return carrier.Instruction{}, err
-	}
-	if number.WorkspaceID != ws {
-		return carrier.Instruction{}, fmt.Errorf("number %s: %w", report.To, conversation.ErrNotFound)
 	}
 	workspace, assistant, err := c.Store.CallConfig(ctx, ws, number.AssistantID)
 	if err != nil {
@@ -198,4 +218,13 @@ func (c *Calls) receive(ctx context.Context, carrierName string, ws conversation
 		return carrier.Instruction{}, err
 	}
 	return c.answerNow(ctx, ws, callID)
+}
+
+// number finds the workspace's own number that a customer rings or writes to.
+func (p Parts) number(ctx context.Context, carrierName string, ws conversation.WorkspaceID, called string) (conversation.Number, error) {
+	number, err := p.Store.Number(ctx, carrierName, called)
+	if err == nil && number.WorkspaceID != ws {
+		err = fmt.Errorf("number %s: %w", called, conversation.ErrNotFound)
+	}
+	return number, err
 }

@@ -18,7 +18,8 @@ import (
 
 // complete does the work after a call that has ended: recording, analysis, evaluations,
 // costs, metrics. A part that fails is left out, as call.completed must come; what can be
-// tried again is what the workspace or the table can't be read for.
+// tried again is what the workspace or the table can't be read for. Whether a follow-up is
+// due shows here; it is sent when the call is completed.
 func (c *Calls) complete(ctx context.Context, call dynamo.StoredCall) error {
 	ws, assistant, err := c.Store.CallConfig(ctx, call.WorkspaceID, call.AssistantID)
 	if err != nil {
@@ -33,6 +34,10 @@ func (c *Calls) complete(ctx context.Context, call dynamo.StoredCall) error {
 	done.Analysis, done.Evaluations = c.judge(ctx, call, ws, assistant)
 	if done.Costs, err = callCosts(ws, call.DurationSeconds); err != nil {
 		logFailure(ctx, call.CallRecord, "costs", err)
+	}
+	if ws.FollowUps.Enabled && len(toRecover(assistant, done.Evaluations)) > 0 {
+		done.FollowUps = []conversation.FollowUp{{Status: conversation.FollowUpPending, Channel: ws.FollowUps.Channel}}
+		done.Until = c.Now().Add(c.Scale.Of(patience))
 	}
 	done.At = conversation.At(c.Now())
 	return c.Store.CompleteCall(ctx, call, done)
@@ -104,23 +109,81 @@ func (c *Calls) judge(ctx context.Context, call dynamo.StoredCall, ws conversati
 		logFailure(ctx, call.CallRecord, "analysis", err)
 		return nil, nil
 	}
-	said := agent.Conversation{
-		Prompt: conversation.Render(assistant.Prompt, variables(ws, call.CallRecord, c.Now())),
-		Turns:  call.Transcript,
-	}
+	said := saidIn(call.CallRecord, ws, assistant, c.Now())
 	var analysis *conversation.Analysis
 	if made, err := thinker.Analyse(ctx, said); err == nil {
 		analysis = &made
 	} else {
 		logFailure(ctx, call.CallRecord, "analysis", err)
 	}
-	enabled := slices.DeleteFunc(slices.Clone(assistant.Criteria), func(c conversation.Criterion) bool { return !c.Enabled })
-	evaluations, err := thinker.Evaluate(ctx, said, enabled)
+	evaluations, err := thinker.Evaluate(ctx, said, enabled(assistant))
 	if err != nil {
 		logFailure(ctx, call.CallRecord, "evaluations", err)
 		return analysis, nil
 	}
 	return analysis, evaluations
+}
+
+// saidIn is what an agent is told of a call.
+func saidIn(call conversation.CallRecord, ws conversation.Workspace, assistant conversation.AssistantConfig, now time.Time) agent.Conversation {
+	return agent.Conversation{
+		Prompt: conversation.Render(assistant.Prompt, variables(ws, call, now)),
+		Turns:  call.Transcript,
+	}
+}
+
+// outcomes are what a conversation made of the calls whose follow-up it has. They have
+// outcomesTimeout together: what isn't judged again by then stays as it was.
+func (t Threads) outcomes(ctx context.Context, q quiet) ([]dynamo.CallOutcome, error) {
+	var outcomes []dynamo.CallOutcome
+	thinking, stop := context.WithTimeout(ctx, outcomesTimeout)
+	defer stop()
+	for _, callID := range q.thread.FollowedUp {
+		call, err := t.Store.CallRecord(ctx, q.thread.WorkspaceID, callID)
+		if err != nil {
+			return nil, err
+		}
+		ws, assistant, err := t.Store.CallConfig(ctx, call.WorkspaceID, call.AssistantID)
+		if err != nil {
+			return nil, err
+		}
+		again := t.judgeAgain(thinking, call.CallRecord, ws, assistant, q.messages)
+		outcomes = append(outcomes, dynamo.CallOutcome{CallID: callID, Evaluations: sinceFollowUp(again, call.Evaluations)})
+	}
+	return outcomes, nil
+}
+
+// judgeAgain judges a call by what its follow-up was to repair, if the customer has answered
+// that: by what was said in the call, and in the conversation.
+func (t Threads) judgeAgain(ctx context.Context, call conversation.CallRecord, ws conversation.Workspace, assistant conversation.AssistantConfig, messages []conversation.MessageRecord) []conversation.Evaluation {
+	followUp := slices.IndexFunc(messages, func(m conversation.MessageRecord) bool {
+		return m.CallID == call.CallID && m.Source != conversation.SourceVoiceTool
+	})
+	criteria := toRecover(assistant, call.Evaluations)
+	if followUp < 0 || !t.spoke(messages[followUp:]) || len(criteria) == 0 {
+		return call.Evaluations
+	}
+	said := saidIn(call, ws, assistant, t.Now())
+	said.Turns = slices.Concat(said.Turns, turnsOf(messages))
+	thinker, err := t.Agent(cmp.Or(assistant.Model, ws.Model))
+	var again []conversation.Evaluation
+	if err == nil {
+		again, err = think(ctx, t.Parts, func(ctx context.Context) ([]conversation.Evaluation, error) {
+			return thinker.Evaluate(ctx, said, criteria)
+		})
+	}
+	if err != nil {
+		logFailure(ctx, call, "evaluations after the follow-up", err)
+	}
+	evaluations := slices.Clone(call.Evaluations)
+	for i, before := range evaluations {
+		for _, e := range again {
+			if e.EvaluationID == before.EvaluationID {
+				evaluations[i] = e
+			}
+		}
+	}
+	return evaluations
 }
 
 // callCosts prices a call by its seconds. Amounts have four decimals.

@@ -2,8 +2,8 @@ package lifecycle_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -17,8 +17,9 @@ import (
 	"parley/shared/conversation"
 )
 
-// line is a carrier whose phones ring, are answered and hang up when a test says so. It
-// signs, reads and answers callbacks as the simulator does.
+// line is a carrier whose phones ring, are answered and hang up when a test says so, and
+// which sends texts as a test says. It signs, reads and answers callbacks as the simulator
+// does.
 type line struct {
 	*carrier.Simulator
 	now func() time.Time
@@ -29,7 +30,31 @@ type line struct {
 	refuse func(string) bool // numbers that it doesn't call
 	ended  []conversation.CallID
 	asked  int // FetchCall
+
+	texts    []*text
+	fate     func(carrier.Text) fate             // of a text
+	received func(context.Context, carrier.Text) // what happens while it is asked to send one; nil: nothing
+	receipts []carrier.MessageCallback           // that nobody has fetched yet
 }
+
+// text is one that the line was asked to send.
+type text struct {
+	carrier.Text
+	carrierID string
+	asked     int  // how often
+	refused   int  // how often of them it was refused
+	sent      bool // the customer has it
+}
+
+// fate is what becomes of a text that the line is asked to send.
+type fate string
+
+const (
+	textSent    fate = ""
+	textRefused fate = "refused"
+	textLost    fate = "no answer, and it isn't sent"
+	textMute    fate = "no answer, and it is sent"
+)
 
 // phone is one call at its carrier.
 type phone struct {
@@ -48,6 +73,7 @@ func newLine(now func() time.Time) *line {
 	return &line{
 		Simulator: carrier.NewSimulator(aws.Config{}, "", secret), now: now,
 		phones: map[conversation.CallID]*phone{}, refuse: func(string) bool { return false },
+		fate: func(carrier.Text) fate { return textSent },
 	}
 }
 
@@ -68,6 +94,64 @@ func (l *line) PlaceCall(_ context.Context, p carrier.Placement) (string, error)
 	return l.dial(p).CarrierID, nil
 }
 
+// SendMessage has the receipts of a text that is sent ready at once.
+func (l *line) SendMessage(ctx context.Context, t carrier.Text) (string, error) {
+	if l.received != nil {
+		l.received(ctx, t)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sent := l.find(t.MessageID)
+	if sent == nil {
+		sent = &text{Text: t, carrierID: "text-" + string(t.MessageID)}
+		l.texts = append(l.texts, sent)
+	}
+	sent.asked++
+	if l.out != nil {
+		return "", l.out
+	}
+	switch does := l.fate(t); does {
+	case textRefused:
+		sent.refused++
+		return "", carrier.ErrRefused
+	case textLost:
+		return "", errOutOfOrder
+	case textSent, textMute:
+		sent.sent = true
+		for _, status := range []carrier.ReceiptStatus{carrier.ReceiptSent, carrier.ReceiptDelivered} {
+			l.receipts = append(l.receipts, carrier.MessageCallback{
+				Event: carrier.EventReceipt, CarrierID: sent.carrierID, At: l.now(), MessageID: t.MessageID, Status: status,
+			})
+		}
+		if does == textMute {
+			return "", errOutOfOrder
+		}
+	}
+	return sent.carrierID, nil
+}
+
+// find is the text of an id, or nil. The caller holds mu.
+func (l *line) find(messageID conversation.MessageID) *text {
+	for _, t := range l.texts {
+		if t.MessageID == messageID {
+			return t
+		}
+	}
+	return nil
+}
+
+// takeReceipt takes the oldest receipt that nobody has fetched yet.
+func (l *line) takeReceipt() (carrier.MessageCallback, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.receipts) == 0 {
+		return carrier.MessageCallback{}, false
+	}
+	first := l.receipts[0]
+	l.receipts = l.receipts[1:]
+	return first, true
+}
+
 // dial lets a phone ring. The caller holds mu.
 func (l *line) dial(p carrier.Placement) *phone {
 	ph := l.phones[p.CallID]
@@ -86,7 +170,7 @@ func (l *line) EndCall(_ context.Context, ref carrier.Ref, reason conversation.E
 	if l.out != nil {
 		return l.out
 	}
-	ph, err := l.find(ref)
+	ph, err := l.phone(ref)
 	if err != nil {
 		return nil
 	}
@@ -102,7 +186,7 @@ func (l *line) FetchCall(_ context.Context, ref carrier.Ref) (carrier.CallState,
 	if l.out != nil {
 		return carrier.CallState{}, l.out
 	}
-	ph, err := l.find(ref)
+	ph, err := l.phone(ref)
 	if err != nil {
 		return carrier.CallState{}, err
 	}
@@ -119,13 +203,13 @@ func (l *line) FetchRecording(_ context.Context, ref carrier.Ref) ([]byte, error
 	if l.out != nil {
 		return nil, l.out
 	}
-	if _, err := l.find(ref); err != nil {
+	if _, err := l.phone(ref); err != nil {
 		return nil, err
 	}
 	return []byte("RIFF and so on"), nil
 }
 
-func (l *line) find(ref carrier.Ref) (*phone, error) {
+func (l *line) phone(ref carrier.Ref) (*phone, error) {
 	for _, ph := range l.phones {
 		if ph.WorkspaceID == ref.WorkspaceID && !ph.forgotten && (ph.CarrierID == ref.CarrierID || ref.CarrierID == "" && ph.CallID == ref.CallID) {
 			return ph, nil
@@ -219,7 +303,10 @@ func TestLine(t *testing.T) {
 		clock := func() time.Time { return now }
 		l := newLine(clock)
 		l.refuse = func(number string) bool { return strings.HasSuffix(number, "04") }
-		const url = "https://api.example.com/carriers/simulator/w/c"
+		l.fate = func(t carrier.Text) fate {
+			return map[string]fate{customer + "04": textRefused, customer + "10": textMute}[t.To]
+		}
+		const url, textURL = "https://api.example.com/carriers/simulator/w/c", "https://api.example.com/carriers/simulator/w"
 		sign := func(url string, body []byte) http.Header {
 			return http.Header{carrier.SignatureHeader: {carrier.Sign(secret, now, url, body)}}
 		}
@@ -248,11 +335,16 @@ func TestLine(t *testing.T) {
 				}
 				return next()
 			}
+			if receipt, ok := l.takeReceipt(); ok {
+				body := bodyOf(receipt)
+				return carriertest.Delivery{Header: sign(textURL, body), URL: textURL, Body: body, At: now}, true
+			}
 			return carriertest.Delivery{}, false
 		}
 		return carriertest.Harness{
 			Carrier: l, WorkspaceID: conversation.WorkspaceID(conversation.NewID()),
 			From: ours, Answers: customer + "99", Busy: customer + "01", Refused: customer + "04", CallbackURL: url,
+			Delivers: customer + "99", RefusesTexts: customer + "04", Hangs: customer + "10", TextURL: textURL,
 			Now: clock, Pass: func(d time.Duration) { now = now.Add(d) },
 			Tell: func(i carrier.Instruction) { told = i },
 			Next: next, Sign: sign,
@@ -261,15 +353,12 @@ func TestLine(t *testing.T) {
 }
 
 // bodyOf is a report as the simulator writes it.
-func bodyOf(c carrier.Callback) []byte {
-	body := fmt.Sprintf(`{"event":%q,"carrier_id":%q,"at":%q`, c.Event, c.CarrierID, c.At.Format(time.RFC3339Nano))
-	if c.Reason != "" {
-		body += fmt.Sprintf(`,"reason":%q`, c.Reason)
+func bodyOf[C carrier.Callback | carrier.MessageCallback](report C) []byte {
+	body, err := json.Marshal(report)
+	if err != nil {
+		panic(err)
 	}
-	if c.Event == carrier.EventIncoming {
-		body += fmt.Sprintf(`,"from":%q,"to":%q,"test":%t`, c.From, c.To, c.Test)
-	}
-	return []byte(body + "}")
+	return body
 }
 
 // byCall is a line on which some calls are on another.

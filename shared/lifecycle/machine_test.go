@@ -14,7 +14,7 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// steps is a server that speaks Step Functions' protocol, as far as the lifecycle needs:
+// steps speaks Step Functions' protocol, as far as the lifecycle needs:
 // executions by name, and tokens that wait.
 type steps struct {
 	lifecycle.Machine
@@ -26,17 +26,31 @@ type steps struct {
 	answer  func(operation string) (errorType string) // "": none
 }
 
-const machineARN = "arn:aws:states:us-east-1:000000000000:stateMachine:calls"
+const (
+	machineARN       = "arn:aws:states:us-east-1:000000000000:stateMachine:calls"
+	threadMachineARN = "arn:aws:states:us-east-1:000000000000:stateMachine:threads"
+)
 
-func newSteps(t testing.TB) *steps {
+func newSteps(testing.TB) *steps {
 	s := &steps{started: map[string]string{}, waiting: map[string]bool{}, answer: func(string) string { return "" }}
-	server := httptest.NewServer(http.HandlerFunc(s.serve))
-	t.Cleanup(server.Close)
-	s.Machine = lifecycle.Machine{ARN: machineARN, Client: sfn.NewFromConfig(aws.Config{
-		Region: "us-east-1", BaseEndpoint: &server.URL, Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
-		RetryMaxAttempts: 1,
-	})}
+	s.Machine = lifecycle.Machine{ARN: machineARN, Client: sfn.NewFromConfig(inProcess(s.serve))}
 	return s
+}
+
+// inProcess is an AWS whose every request a handler answers, without a connection.
+func inProcess(handler http.HandlerFunc) aws.Config {
+	return aws.Config{
+		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+		HTTPClient: doer(handler), RetryMaxAttempts: 1,
+	}
+}
+
+type doer http.HandlerFunc
+
+func (d doer) Do(r *http.Request) (*http.Response, error) {
+	recorder := httptest.NewRecorder()
+	d(recorder, r)
+	return recorder.Result(), nil
 }
 
 func (s *steps) serve(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +62,7 @@ func (s *steps) serve(w http.ResponseWriter, r *http.Request) {
 	problem := s.answer(operation)
 	switch {
 	case problem != "":
-	case operation == "StartExecution" && request.StateMachineArn != machineARN:
+	case operation == "StartExecution" && request.StateMachineArn != machineARN && request.StateMachineArn != threadMachineARN:
 		problem = "StateMachineDoesNotExist"
 	case operation == "StartExecution" && s.started[request.Name] != "":
 		problem = "ExecutionAlreadyExists"
@@ -69,6 +83,11 @@ func (s *steps) serve(w http.ResponseWriter, r *http.Request) {
 		answer = map[string]any{"__type": problem, "message": "no"}
 	}
 	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// threads is the state machine of text conversations.
+func (s *steps) threads() lifecycle.Machine {
+	return lifecycle.Machine{ARN: threadMachineARN, Client: s.Client}
 }
 
 // wait lets a task wait for a token.

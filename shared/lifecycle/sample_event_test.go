@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/uuid"
 
 	"parley/shared/conversation"
@@ -36,7 +37,18 @@ func TestSampleEvents(t *testing.T) {
 	if uuid.Validate(string(task.WorkspaceID)) != nil || uuid.Validate(string(task.CallID)) != nil || task.Token != "" {
 		t.Errorf("advance-call: %+v, want a task that finishes a call", task)
 	}
-	var batch lifecycle.StreamEvent
+	var look lifecycle.ThreadTask
+	sampleEvent(t, "advance-thread", &look, true)
+	if uuid.Validate(string(look.WorkspaceID)) != nil || uuid.Validate(string(look.ThreadID)) != nil || look.Token != "" {
+		t.Errorf("advance-thread: %+v, want a task that looks at a thread", look)
+	}
+	var queued events.SQSEvent
+	sampleEvent(t, "reply-to-thread", &queued, false)
+	var item lifecycle.TurnItem
+	if err := json.Unmarshal([]byte(queued.Records[0].Body), &item); err != nil || item.ThreadID != look.ThreadID || item.WorkspaceID != look.WorkspaceID || uuid.Validate(string(item.MessageID)) != nil || item.MarkOnly {
+		t.Errorf("reply-to-thread: %+v, %v; want the turn of a message of that thread", item, err)
+	}
+	var batch dynamo.StreamEvent
 	sampleEvent(t, "start-lifecycles", &batch, false)
 	if len(batch.Records) != 1 || batch.Records[0].EventName != "INSERT" || batch.Records[0].Change.SequenceNumber == "" || batch.Records[0].Change.OldImage != nil {
 		t.Fatalf("start-lifecycles: %+v, want one new item", batch)

@@ -5,70 +5,71 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"golang.org/x/sync/errgroup"
 
 	"parley/shared/conversation"
 	"parley/shared/dynamo"
 )
 
-// StreamEvent is a batch of the table's stream, with its images as the store reads them.
-type StreamEvent struct {
-	Records []StreamRecord `json:"Records"`
-}
-
-// StreamRecord is one change of one item.
-type StreamRecord struct {
-	EventName string `json:"eventName"` // INSERT, MODIFY or REMOVE
-	Change    struct {
-		SequenceNumber string          `json:"SequenceNumber"`
-		OldImage       json.RawMessage `json:"OldImage"`
-		NewImage       json.RawMessage `json:"NewImage"`
-	} `json:"dynamodb"`
-}
-
-// startInput is what an execution begins with: how long its tasks wait.
-type startInput struct {
+// callInput is what a call's execution begins with: how long its tasks wait.
+type callInput struct {
 	WorkspaceID   conversation.WorkspaceID `json:"workspace_id"`
 	CallID        conversation.CallID      `json:"call_id"`
 	PickupSeconds int                      `json:"pickup_seconds"`
 	CallSeconds   int                      `json:"call_seconds"`
 }
 
-// Follow starts the state machine of each new call, and answers the token that waits for
-// a call's change. Both may be done again. A record that fails is reported, and comes again.
-func (c *Calls) Follow(m Machine) func(context.Context, StreamEvent) (events.DynamoDBEventResponse, error) {
-	return func(ctx context.Context, batch StreamEvent) (events.DynamoDBEventResponse, error) {
-		return events.DynamoDBEventResponse{BatchItemFailures: c.followAll(ctx, m, batch)}, nil
-	}
+// threadInput is what a conversation's execution begins with: how long it waits before it
+// looks.
+type threadInput struct {
+	WorkspaceID conversation.WorkspaceID `json:"workspace_id"`
+	ThreadID    conversation.ThreadID    `json:"thread_id"`
+	WaitSeconds int                      `json:"wait_seconds"`
 }
 
-func (c *Calls) followAll(ctx context.Context, m Machine, batch StreamEvent) []events.DynamoDBBatchItemFailure {
-	failed := make([]bool, len(batch.Records))
-	group := errgroup.Group{}
-	group.SetLimit(8)
-	for i, record := range batch.Records {
-		group.Go(func() error {
-			if err := c.follow(ctx, m, record); err != nil {
-				slog.ErrorContext(ctx, "stream record", "sequence_number", record.Change.SequenceNumber, "error", err)
-				failed[i] = true
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // its errors are in failed
-	failures := []events.DynamoDBBatchItemFailure{}
-	for i, record := range batch.Records {
-		if failed[i] {
-			failures = append(failures, events.DynamoDBBatchItemFailure{ItemIdentifier: record.Change.SequenceNumber})
+// TurnQueue is the queue of turns.
+type TurnQueue struct {
+	Client *sqs.Client
+	URL    string
+}
+
+// Follow starts the state machine of each new call and conversation, queues the turn of each
+// new message of a customer, and answers the token that waits for a change. All of it may be
+// done again. A record that fails is reported, and comes again.
+func (p Parts) Follow(calls, threads Machine, turns TurnQueue) func(context.Context, dynamo.StreamEvent) (events.DynamoDBEventResponse, error) {
+	return func(ctx context.Context, batch dynamo.StreamEvent) (events.DynamoDBEventResponse, error) {
+		failed := make([]bool, len(batch.Records))
+		group := errgroup.Group{}
+		group.SetLimit(8)
+		for i, record := range batch.Records {
+			group.Go(func() error {
+				for _, follow := range []func() error{
+					func() error { return p.followCall(ctx, calls, record) },
+					func() error { return p.followThread(ctx, threads, record) },
+					func() error { return p.followMessage(ctx, turns, record) },
+				} {
+					if err := follow(); err != nil {
+						slog.ErrorContext(ctx, "stream record", "sequence_number", record.Change.SequenceNumber, "error", err)
+						failed[i] = true
+					}
+				}
+				return nil
+			})
 		}
+		_ = group.Wait() // its errors are in failed
+		return batch.Failures(failed), nil
 	}
-	return failures
 }
 
-func (c *Calls) follow(ctx context.Context, m Machine, record StreamRecord) error {
+func (p Parts) followCall(ctx context.Context, m Machine, record dynamo.StreamRecord) error {
 	after, isCall, err := dynamo.CallImage(record.Change.NewImage)
 	if err != nil || !isCall {
 		return err
@@ -78,17 +79,80 @@ func (c *Calls) follow(ctx context.Context, m Machine, record StreamRecord) erro
 	case err != nil:
 		return err
 	case !existed && after.Active():
-		input, err := json.Marshal(startInput{
+		return m.start(ctx, string(after.CallID), callInput{
 			WorkspaceID: after.WorkspaceID, CallID: after.CallID,
-			PickupSeconds: int(c.Scale.Pickup() / time.Second),
-			CallSeconds:   int(c.Scale.Longest(after.LongestSeconds) / time.Second),
+			PickupSeconds: seconds(p.Scale.Pickup()), CallSeconds: seconds(p.Scale.Longest(after.LongestSeconds)),
 		})
-		if err != nil {
-			return fmt.Errorf("start the lifecycle of call %s: %w", after.CallID, err)
-		}
-		return m.start(ctx, after, string(input))
 	case existed && after.Token != "" && (before.Status != after.Status || before.HungUpAt != after.HungUpAt):
 		return m.wake(ctx, after.Token)
+	}
+	return nil
+}
+
+func (p Parts) followThread(ctx context.Context, m Machine, record dynamo.StreamRecord) error {
+	after, isThread, err := dynamo.ThreadImage(record.Change.NewImage)
+	if err != nil || !isThread {
+		return err
+	}
+	before, existed, err := dynamo.ThreadImage(record.Change.OldImage)
+	switch {
+	case err != nil:
+		return err
+	case !existed && after.Open():
+		ws, _, err := p.Store.CallConfig(ctx, after.WorkspaceID, after.AssistantID)
+		if err != nil {
+			return err
+		}
+		return m.start(ctx, string(after.ThreadID), threadInput{
+			WorkspaceID: after.WorkspaceID, ThreadID: after.ThreadID, WaitSeconds: seconds(p.Scale.FirstLook(ws)),
+		})
+	case existed && after.Token != "" && awaited(after) && !awaited(before):
+		return m.wake(ctx, after.Token)
+	}
+	return nil
+}
+
+func seconds(d time.Duration) int { return int(d / time.Second) }
+
+// followMessage queues the turn of a customer's message, and its event mark, both counted
+// from its arrival.
+func (p Parts) followMessage(ctx context.Context, turns TurnQueue, record dynamo.StreamRecord) error {
+	m, isMessage, err := dynamo.MessageImage(record.Change.NewImage)
+	if err != nil || !isMessage || m.Direction != conversation.Inbound {
+		return err
+	}
+	if _, existed, err := dynamo.MessageImage(record.Change.OldImage); err != nil || existed {
+		return err
+	}
+	item := TurnItem{WorkspaceID: m.WorkspaceID, ThreadID: m.ThreadID, MessageID: m.MessageID}
+	mark := item
+	mark.MarkOnly = true
+	return turns.send(ctx, map[TurnItem]time.Duration{
+		item: m.ArrivedAt.Add(p.Scale.Of(replyPause)).Sub(p.Now()),
+		mark: m.ArrivedAt.Add(latestMark).Sub(p.Now()),
+	})
+}
+
+// send queues items, each for after its delay: rounded up to whole seconds, and none if it
+// is over.
+func (q TurnQueue) send(ctx context.Context, items map[TurnItem]time.Duration) error {
+	input := &sqs.SendMessageBatchInput{QueueUrl: &q.URL}
+	for item, delay := range items {
+		body, err := json.Marshal(item)
+		if err != nil {
+			return fmt.Errorf("queue the turn of message %s: %w", item.MessageID, err)
+		}
+		input.Entries = append(input.Entries, types.SendMessageBatchRequestEntry{
+			Id: aws.String(strconv.FormatBool(item.MarkOnly)), MessageBody: aws.String(string(body)),
+			DelaySeconds: int32(math.Ceil(max(0, delay).Seconds())),
+		})
+	}
+	out, err := q.Client.SendMessageBatch(ctx, input)
+	if err != nil {
+		return fmt.Errorf("queue turns: %w", err)
+	}
+	for _, failed := range out.Failed {
+		return fmt.Errorf("queue turns: %s: %s", aws.ToString(failed.Code), aws.ToString(failed.Message))
 	}
 	return nil
 }

@@ -2,9 +2,12 @@ package lifecycle_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -12,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley/shared/conversation"
+	"parley/shared/dynamo"
 	"parley/shared/lifecycle"
 )
 
@@ -48,15 +52,15 @@ func record(t fatal, number string, before, after map[string]types.AttributeValu
 // those that it reports.
 func (w *world) follow(t fatal, m *steps, records ...string) []string {
 	t.Helper()
-	batch := lifecycle.StreamEvent{}
+	batch := dynamo.StreamEvent{}
 	for _, r := range records {
-		var one lifecycle.StreamRecord
+		var one dynamo.StreamRecord
 		if err := json.Unmarshal([]byte(r), &one); err != nil {
 			t.Fatalf("read %s: %v", r, err)
 		}
 		batch.Records = append(batch.Records, one)
 	}
-	answer, err := w.calls.Follow(m.Machine)(w.ctx, batch)
+	answer, err := w.calls.Follow(m.Machine, m.threads(), w.turns.TurnQueue)(w.ctx, batch)
 	if err != nil || answer.BatchItemFailures == nil {
 		t.Fatalf("Follow = %+v, %v; want a list, nil", answer, err)
 	}
@@ -212,7 +216,153 @@ func TestFollowReportsFailures(t *testing.T) {
 }
 
 func imageOf(record string) string {
-	var r lifecycle.StreamRecord
+	var r dynamo.StreamRecord
 	_ = json.Unmarshal([]byte(record), &r)
 	return string(r.Change.NewImage)
+}
+
+// A customer's message has two items in the queue: its turn, and its mark, both counted from
+// its arrival.
+func TestFollowQueuesTurns(t *testing.T) {
+	stage := newStage(t)
+	for name, tt := range map[string]struct {
+		scale lifecycle.Scale
+		lag   time.Duration // of the stream
+		want  []time.Duration
+	}{
+		"at once":         {1, 0, seconds(15, 28)},
+		"60 times faster": {60, 0, seconds(1, 28)},
+		"5 s later":       {1, 5 * time.Second, seconds(10, 23)},
+		"4.2 s later":     {1, 4200 * time.Millisecond, seconds(11, 24)},
+		"a minute later":  {1, time.Minute, seconds(0, 0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, m := stage.newWorld(t, nil), newSteps(t)
+			w.calls.Scale = tt.scale
+			report := w.message("Hello")
+			if status := w.postText(t, report); status != 200 {
+				t.Fatalf("status %d", status)
+			}
+			message := w.byCarrierID(t, report.CarrierID)
+			arrived := record(t, "1", nil, w.item(t, w.names.ConversationsTable, "message", string(message.MessageID)))
+			w.pass(tt.lag)
+			if failed := w.follow(t, m, arrived); len(failed) != 0 {
+				t.Fatalf("failed %v, want none", failed)
+			}
+			queued := map[lifecycle.TurnItem]time.Duration{}
+			for _, item := range w.turns.queued {
+				queued[item.TurnItem] = item.due.Sub(w.now())
+			}
+			item := lifecycle.TurnItem{WorkspaceID: w.workspace, ThreadID: message.ThreadID, MessageID: message.MessageID}
+			mark := item
+			mark.MarkOnly = true
+			if diff := cmp.Diff(map[lifecycle.TurnItem]time.Duration{item: tt.want[0], mark: tt.want[1]}, queued); diff != "" {
+				t.Errorf("items (-want +got):\n%s", diff)
+			}
+
+			w.turns.answer = func() string { return "ThrottlingException" }
+			if failed := w.follow(t, m, arrived); !slices.Equal(failed, []string{"1"}) {
+				t.Errorf("throttled: failed %v, want the record", failed)
+			}
+		})
+	}
+}
+
+// A new conversation starts its state machine once, with the workspace's inactivity.
+func TestFollowStartsThreads(t *testing.T) {
+	w, m := newWorld(t), newSteps(t)
+	w.calls.Scale = 60
+	if status := w.postText(t, w.message("Hello")); status != 200 {
+		t.Fatalf("status %d", status)
+	}
+	threadID := string(w.allThreads(t)[0].ThreadID)
+	opened := record(t, "1", nil, w.threadItem(t, conversation.ThreadID(threadID)))
+	m.answer = func(string) string { return "ExecutionLimitExceeded" }
+	if failed := w.follow(t, m, opened); !slices.Equal(failed, []string{"1"}) {
+		t.Errorf("throttled: failed %v, want the record", failed)
+	}
+	m.answer = func(string) string { return "" }
+	for range 2 {
+		if failed := w.follow(t, m, opened, opened); len(failed) != 0 {
+			t.Errorf("failed %v, want none", failed)
+		}
+	}
+	want := map[string]string{threadID: `{"workspace_id":"` + string(w.workspace) + `","thread_id":"` + threadID + `","wait_seconds":33}`}
+	if diff := cmp.Diff(want, m.started); diff != "" {
+		t.Errorf("executions (-want +got):\n%s", diff)
+	}
+	if len(w.turns.queued) != 0 {
+		t.Errorf("items %v, want none of a thread", w.turns.queued)
+	}
+}
+
+// What begins no conversation, and is no customer's message, starts and queues nothing.
+func TestFollowIgnoresTexts(t *testing.T) {
+	w, m := newWorld(t), newSteps(t)
+	written := w.writes(t, w.message("Hello"))
+	w.turns.queued = nil
+	history, over := written.Message, w.readThread(t, written.ThreadID).Thread
+	history.MessageID, over.ThreadID = "m", "t"
+	over.CompletedAt = history.OccurredAt
+	if err := errors.Join(w.store.InsertMessage(w.ctx, history), w.store.InsertThread(w.ctx, over)); err != nil {
+		t.Fatal(err)
+	}
+	message := w.item(t, w.names.ConversationsTable, "message", string(written.MessageID))
+	outbound := maps.Clone(message)
+	outbound["direction"] = &types.AttributeValueMemberS{Value: "outbound"}
+	if failed := w.follow(t, m,
+		record(t, "1", nil, w.item(t, w.names.ConversationsTable, "message", "m")),
+		record(t, "2", nil, w.threadItem(t, "t")),
+		record(t, "3", message, message), // marked, perhaps
+		record(t, "4", message, nil),
+		record(t, "5", nil, outbound),
+		record(t, "6", nil, w.item(t, w.names.ConversationsTable, "carrier_message", w.carrier, written.ProviderMessageID)),
+		record(t, "7", nil, w.item(t, w.names.ConversationsTable, "open_thread", ours, written.Address, "sms")),
+	); len(failed) != 0 || len(m.started) != 0 || len(w.turns.queued) != 0 {
+		t.Errorf("failed %v, started %v, queued %v; want nothing", failed, m.started, w.turns.queued)
+	}
+}
+
+// The task that waits for a follow-up's answer is woken by the answer, and by the failure of
+// the follow-up; by nothing else.
+func TestFollowWakesThreads(t *testing.T) {
+	w, m := newWorld(t), newSteps(t)
+	threadID := w.writes(t, w.message("Hello")).ThreadID
+	change := func(number string, change func(*conversation.ThreadRecord)) string {
+		t.Helper()
+		before, thread := w.threadItem(t, threadID), w.readThread(t, threadID)
+		change(&thread)
+		if err := w.store.WriteThread(w.ctx, dynamo.ThreadWrite{Thread: thread, Until: w.now()}); err != nil {
+			t.Fatal(err)
+		}
+		return record(t, number, before, w.threadItem(t, threadID))
+	}
+	followed := change("1", func(thread *conversation.ThreadRecord) {
+		thread.Attempt = &conversation.FollowUpAttempt{FollowUp: conversation.FollowUp{Status: conversation.FollowUpSent}}
+		thread.LastCustomerAt = conversation.Time{} // who claims a follow-up forgets when the customer wrote
+	})
+	before := w.threadItem(t, threadID)
+	if _, err := w.store.StoreThreadToken(w.ctx, w.workspace, threadID, "waits", "1"); err != nil {
+		t.Fatal(err)
+	}
+	stored := record(t, "2", before, w.threadItem(t, threadID))
+	delivered := change("3", func(thread *conversation.ThreadRecord) { thread.Attempt.Status = conversation.FollowUpDelivered })
+	m.wait("waits")
+	if failed := w.follow(t, m, followed, stored, delivered); len(failed) != 0 || len(m.woken) != 0 {
+		t.Errorf("failed %v, woke %v; want nothing", failed, m.woken)
+	}
+	failure := change("4", func(thread *conversation.ThreadRecord) { thread.Attempt.Status = conversation.FollowUpFailed })
+	change("5", func(thread *conversation.ThreadRecord) { thread.Attempt.Status = conversation.FollowUpDelivered })
+	before = w.threadItem(t, threadID)
+	if status := w.postText(t, w.message("Thank you")); status != 200 {
+		t.Fatalf("status %d", status)
+	}
+	answer := record(t, "6", before, w.threadItem(t, threadID))
+	for _, wakes := range []string{failure, answer, answer} {
+		m.woken = nil
+		m.wait("waits")
+		if failed := w.follow(t, m, wakes); len(failed) != 0 || !slices.Equal(m.woken, []string{"waits"}) {
+			t.Errorf("failed %v, woke %v; want it woken", failed, m.woken)
+		}
+	}
 }

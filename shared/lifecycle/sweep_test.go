@@ -1,11 +1,13 @@
 package lifecycle_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"parley/shared/carrier"
 	"parley/shared/conversation"
+	"parley/shared/dynamo"
 )
 
 // The sweep takes what is past its deadline through the same steps; what stays unfinished
@@ -74,5 +76,91 @@ func TestSweep(t *testing.T) {
 		if got := w.read(t, ph.CallID); got.EndReason != conversation.EndMaxDuration || ph.state.Phase != carrier.Over {
 			t.Errorf("%s, %s, phone %s; want ended, max_duration, over", got.Status, got.EndReason, ph.state.Phase)
 		}
+	}
+}
+
+// The sweep takes conversations past their deadline through the same looks; one that stays
+// open is looked at again when its next step is over.
+func TestSweepThreads(t *testing.T) {
+	w, _ := newStage(t).newExamined(t, nil)
+	thread := func(digits, content string) conversation.ThreadID {
+		report := w.message(content)
+		report.From = customer + digits
+		m := w.writes(t, report)
+		w.elapse(t, 30*time.Second)
+		return m.ThreadID
+	}
+	over, failed := thread("91", "Answered Polite"), thread("92", "Hello")
+	w.pass(29 * time.Minute)
+	busy := thread("93", "Hello")
+	w.pass(5 * time.Minute)
+	fresh := thread("94", "Hello")
+
+	until := func(threadID conversation.ThreadID) time.Time {
+		at, _ := time.Parse(time.RFC3339, textOf(w.threadItem(t, threadID), "open_until")) // none: the zero time
+		return at
+	}
+	in := func(d time.Duration) time.Time { return w.now().Add(d) }
+	quietAt := w.readThread(t, busy).LastArrivalAt.Add(30 * time.Minute)
+	untouched := until(fresh)
+	if err := w.look().Sweep(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		threadID conversation.ThreadID
+		reason   conversation.CloseReason
+		until    time.Time // waits are whole seconds
+	}{
+		"quiet":         {over, "graded", time.Time{}},
+		"followed up":   {failed, "", in(24*time.Hour + 5*time.Minute)},
+		"not quiet yet": {busy, "", quietAt.Add(5 * time.Minute)},
+		"not due":       {fresh, "", untouched},
+	} {
+		got, late := w.readThread(t, tt.threadID), until(tt.threadID).Sub(tt.until)
+		if got.CloseReason != tt.reason || late < -2*time.Second || late > 2*time.Second {
+			t.Errorf("%s: %q, open until %s; want %q, %s", name, got.CloseReason, until(tt.threadID), tt.reason, tt.until)
+		}
+	}
+
+	// A look that fails is made again later, and keeps no other from being made.
+	w.pass(25 * time.Hour)
+	lost := w.readThread(t, busy)
+	lost.MessageCount++
+	if err := w.store.WriteThread(w.ctx, dynamo.ThreadWrite{Thread: lost, Until: w.now().Add(-time.Second)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.look().Sweep(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.readThread(t, failed).CloseReason; got != conversation.NoReplyAfterFollowUp {
+		t.Errorf("a day later: %q, want no reply", got)
+	}
+	if late := until(busy).Sub(in(5 * time.Minute)); late < -2*time.Second || late > 2*time.Second {
+		t.Errorf("a look that fails: open until %s, want in 5 minutes", until(busy))
+	}
+}
+
+// A call whose follow-up nobody sends any more, as its state machine is gone, is the sweep's.
+func TestSweepFollowUps(t *testing.T) {
+	stage := newStage(t)
+	w, c := stage.crashing(t)
+	for n := 12; ; n++ { // until it crashes after the call's completion, before its follow-up
+		ph := w.bring(t, hungUp)
+		c.run(w.ctx, n, true, func(ctx context.Context) error { return w.calls.Advance(ctx, w.workspace, ph.CallID) })
+		call := w.read(t, ph.CallID)
+		if call.CompletedAt.IsZero() {
+			continue
+		}
+		if statusOf(call.CallRecord) != "pending by sms" || w.followUpTexts() != 0 {
+			t.Fatalf("%s, %d texts; want it pending", statusOf(call.CallRecord), w.followUpTexts())
+		}
+		w.pass(6 * time.Minute)
+		if err := w.calls.Sweep(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.read(t, ph.CallID); statusOf(got.CallRecord) != "sent by sms" || got.CompletedAt != call.CompletedAt {
+			t.Errorf("after the sweep: %s, completed at %s; want sent, %s", statusOf(got.CallRecord), got.CompletedAt, call.CompletedAt)
+		}
+		return
 	}
 }

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -9,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
-	"parley/shared/config"
 	"parley/shared/conversation"
 	"parley/shared/dynamo"
 )
@@ -24,16 +24,14 @@ type Task struct {
 	RetryCount  int                      `json:"retry_count"` // of this state
 }
 
-// Machine is the state machine of calls.
+// Machine is a state machine: that of calls, or of text conversations.
 type Machine struct {
 	Client *sfn.Client
 	ARN    string
 }
 
-// NewMachine is the state machine of a stage.
-func NewMachine(aws aws.Config, cfg config.Config) Machine {
-	return Machine{sfn.NewFromConfig(aws), cfg.CallLifecycle}
-}
+// NewMachine is the state machine of an ARN.
+func NewMachine(aws aws.Config, arn string) Machine { return Machine{sfn.NewFromConfig(aws), arn} }
 
 // Run does a task. A task with a token ends when the token is answered: by start-lifecycles
 // when the stream shows the change, or here if the change has already happened. So no
@@ -65,16 +63,20 @@ func moved(call conversation.CallRecord, awaitPickup bool) bool {
 	return !call.Active() || !call.HungUpAt.IsZero()
 }
 
-// start begins a call's execution, named after the call so that it begins once.
-func (m Machine) start(ctx context.Context, call conversation.CallRecord, input string) error {
-	_, err := m.Client.StartExecution(ctx, &sfn.StartExecutionInput{
-		StateMachineArn: &m.ARN, Name: aws.String(string(call.CallID)), Input: &input,
+// start begins an execution, named after what it is for so that it begins once.
+func (m Machine) start(ctx context.Context, name string, input any) error {
+	data, err := json.Marshal(input)
+	if err != nil {
+		return fmt.Errorf("start the lifecycle of %s: %w", name, err)
+	}
+	_, err = m.Client.StartExecution(ctx, &sfn.StartExecutionInput{
+		StateMachineArn: &m.ARN, Name: &name, Input: aws.String(string(data)),
 	})
 	if exists := new(types.ExecutionAlreadyExists); errors.As(err, &exists) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("start the lifecycle of call %s: %w", call.CallID, err)
+		return fmt.Errorf("start the lifecycle of %s: %w", name, err)
 	}
 	return nil
 }

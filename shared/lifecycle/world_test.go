@@ -61,6 +61,7 @@ type world struct {
 	store *dynamo.Store
 	calls *lifecycle.Calls
 	line  *line
+	turns *turns
 	url   string // where the callbacks are served; "": they reach the handler directly
 
 	carrier    string // the name of its line, which no other world has
@@ -81,16 +82,17 @@ func (s stage) newWorld(t testing.TB, store *dynamo.Store) *world {
 		w.store = dynamo.New(s.cfg, s.names)
 	}
 	w.line = newLine(w.now)
-	w.calls = &lifecycle.Calls{
+	w.calls = &lifecycle.Calls{Parts: lifecycle.Parts{
 		Store: w.store, Carriers: map[string]carrier.Carrier{}, Agent: agent.For,
-		Now: w.now, Wait: func(_ context.Context, d time.Duration) error { w.waited += d; w.pass(d); return nil },
-	}
+		BaseURL: baseURL, Now: w.now, Wait: func(_ context.Context, d time.Duration) error { w.waited += d; w.pass(d); return nil },
+	}}
 	w.definition = newDefinition()
 	w.workspace, w.assistant = w.definition.Workspace.WorkspaceID, w.definition.Assistants[0].AssistantID
 	w.carrier = "line-" + string(w.workspace)
 	w.calls.Carriers[w.carrier] = w.line
 	w.definition.Workspace.Carrier = w.carrier
 	w.define(t, func(*dynamo.Definition) {})
+	w.turns = newTurns(t, w)
 	return w
 }
 
@@ -114,9 +116,9 @@ func newDefinition() dynamo.Definition {
 	return dynamo.Definition{
 		Workspace: conversation.Workspace{
 			WorkspaceID: ws, Name: "Harbour Hotel", Timezone: "Asia/Tokyo", Country: "US", Variables: map[string]string{}, Currency: "USD",
-			Prices: conversation.Prices{TelephonyPerMinute: "0.02", AssistantPerMinute: "0.10", SMS: "0", WhatsApp: "0"},
+			Prices: conversation.Prices{TelephonyPerMinute: "0.02", AssistantPerMinute: "0.10", SMS: "0.0075", WhatsApp: "0.005"},
 			Limits: conversation.Limits{ConcurrentCalls: 100, CallsPerHour: 1000, LongestCallSeconds: 3600},
-			Model:  agent.ScriptedModel,
+			Model:  agent.ScriptedModel, InactivitySeconds: 1800, HelpText: "Harbour Hotel: write STOP to hear no more from us.",
 		},
 		Assistants: []conversation.AssistantConfig{{
 			Assistant: conversation.Assistant{

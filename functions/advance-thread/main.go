@@ -1,0 +1,15 @@
+// Command advance-thread does the tasks of the state machine of text conversations.
+package main
+
+import (
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"parley/shared/config"
+	"parley/shared/lifecycle"
+)
+
+func main() {
+	cfg, aws := config.MustLoad(), config.MustAWS()
+	threads := lifecycle.Threads{Parts: lifecycle.NewParts(aws, cfg, nil)}
+	lambda.Start(threads.Run(lifecycle.NewMachine(aws, cfg.ThreadLifecycle)))
+}

@@ -1,0 +1,4 @@
+package lifecycle
+
+// Threads takes text conversations through their lives.
+type Threads struct{ Parts }
