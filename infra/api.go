@@ -5,7 +5,9 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigatewayv2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigatewayv2authorizers"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigatewayv2integrations"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscognito"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/jsii-runtime-go"
 
@@ -78,17 +80,29 @@ func newGatewayStage(stack awscdk.Stack, stage Stage, http awsapigatewayv2.HttpA
 	})
 }
 
+// newUserAuthorizer lets requests pass that come with a token of the user pool for our
+// client. Which kind of token it is, and of which workspace, the function checks.
+func newUserAuthorizer(data *dataStack) awsapigatewayv2.IHttpRouteAuthorizer {
+	return awsapigatewayv2authorizers.NewHttpUserPoolAuthorizer(jsii.String("UserAuthorizer"), data.users, &awsapigatewayv2authorizers.HttpUserPoolAuthorizerProps{
+		UserPoolClients: &[]awscognito.IUserPoolClient{data.client},
+	})
+}
+
 // serve leads routes to their function, and to the default function all that no route
 // matches.
-func (a *api) serve(routes []httpapi.Route, function awslambda.Function) {
+func (a *api) serve(routes []httpapi.Route, function awslambda.Function, users awsapigatewayv2.IHttpRouteAuthorizer) {
 	name := routes[0].Function
 	integration := awsapigatewayv2integrations.NewHttpLambdaIntegration(jsii.String(name), function, nil)
 	for _, route := range routes {
-		a.http.AddRoutes(&awsapigatewayv2.AddRoutesOptions{
+		options := &awsapigatewayv2.AddRoutesOptions{
 			Path:        jsii.String(route.Path),
 			Methods:     &[]awsapigatewayv2.HttpMethod{awsapigatewayv2.HttpMethod(route.Method)},
 			Integration: integration,
-		})
+		}
+		if route.Auth == httpapi.ByUser {
+			options.Authorizer = users
+		}
+		a.http.AddRoutes(options)
 	}
 	if name == httpapi.DefaultFunction {
 		awsapigatewayv2.NewHttpRoute(a.http, jsii.String("Unmatched"), &awsapigatewayv2.HttpRouteProps{

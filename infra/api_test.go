@@ -15,7 +15,7 @@ func TestEveryRouteHasItsFunction(t *testing.T) {
 	tm := prod(t)
 
 	want := map[string]string{"$default": httpapi.DefaultFunction}
-	for _, route := range httpapi.Routes() {
+	for _, route := range routes() {
 		want[route.Method+" "+route.Path] = route.Function
 	}
 	got := map[string]string{}
@@ -56,7 +56,7 @@ func TestOnlyTheRoutesMayCallAFunction(t *testing.T) {
 
 	const ofAPI = "arn:AWS::Partition:execute-api:AWS::Region:AWS::AccountId:Api/*/*"
 	want := map[string][]string{}
-	for _, route := range httpapi.Routes() {
+	for _, route := range routes() {
 		want[route.Function] = append(want[route.Function], ofAPI+route.Path)
 	}
 	want[httpapi.DefaultFunction] = append(want[httpapi.DefaultFunction], ofAPI) // $default has no path
@@ -76,6 +76,55 @@ func TestOnlyTheRoutesMayCallAFunction(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("who calls (-want +got):\n%s", diff)
+	}
+}
+
+// A user's token is asked for by the routes of the settings, and by no other.
+func TestAuthorizer(t *testing.T) {
+	tm := prod(t)
+	type properties struct {
+		AuthorizerType   string
+		IdentitySource   []string
+		JwtConfiguration struct {
+			Audience []any
+			Issuer   any
+		}
+	}
+	authorizers := tm.service.of("AWS::ApiGatewayV2::Authorizer")
+	if len(authorizers) != 1 {
+		t.Fatalf("got %d authorizers, want 1", len(authorizers))
+	}
+	var id string
+	for name, authorizer := range authorizers {
+		id = generated.ReplaceAllString(name, "")
+		got := as[properties](t, authorizer.Properties)
+		if got.AuthorizerType != "JWT" || !slices.Equal(got.IdentitySource, []string{"$request.header.Authorization"}) {
+			t.Errorf("got %s from %v, want a JWT from Authorization", got.AuthorizerType, got.IdentitySource)
+		}
+		if len(got.JwtConfiguration.Audience) != 1 || tm.text(got.JwtConfiguration.Audience[0]) != "UsersClient" {
+			t.Errorf("got audience %v, want our client alone", got.JwtConfiguration.Audience)
+		}
+		if issuer := tm.text(got.JwtConfiguration.Issuer); issuer != "https://cognito-idp.AWS::Region.amazonaws.com/Users" {
+			t.Errorf("got issuer %s, want our user pool", issuer)
+		}
+	}
+	want := map[string]string{"$default": ""}
+	for _, route := range routes() {
+		want[route.Method+" "+route.Path] = ""
+		if route.Auth == httpapi.ByUser {
+			want[route.Method+" "+route.Path] = "JWT " + id
+		}
+	}
+	got := map[string]string{}
+	for _, route := range tm.service.of("AWS::ApiGatewayV2::Route") {
+		by := ""
+		if route.Properties["AuthorizerId"] != nil {
+			by = route.Properties["AuthorizationType"].(string) + " " + tm.text(route.Properties["AuthorizerId"])
+		}
+		got[route.Properties["RouteKey"].(string)] = by
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("authorizers of routes (-want +got):\n%s", diff)
 	}
 }
 

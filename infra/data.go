@@ -2,7 +2,9 @@ package main
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscognito"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
@@ -10,6 +12,7 @@ import (
 	"parley/shared/config"
 	"parley/shared/dynamo"
 	"parley/shared/httpapi"
+	"parley/shared/settings"
 )
 
 // keep leaves what a stack holds when the stack, or the resource, goes; only a creation
@@ -22,20 +25,29 @@ type dataStack struct {
 	stack  awscdk.Stack
 	tables map[string]awsdynamodb.TableV2 // by dynamo.Table.Name
 	bucket awss3.Bucket
+	key    awskms.Key // seals the secrets of webhook endpoints
+	users  awscognito.UserPool
+	client awscognito.UserPoolClient
 }
 
 func newDataStack(app constructs.Construct, stage Stage) *dataStack {
-	stack := awscdk.NewStack(app, stage.name("data"), stage.props("Parley's tables and bucket"))
+	stack := awscdk.NewStack(app, stage.name("data"), stage.props("Parley's tables, bucket, key and users"))
+	users := newUserPool(stack)
 	data := &dataStack{
 		stack:  stack,
 		tables: map[string]awsdynamodb.TableV2{},
 		bucket: newBucket(stack, stage),
+		key:    newWebhookKey(stack),
+		users:  users,
+		client: newUserPoolClient(stack, users),
 	}
 	for _, table := range dynamo.Tables {
 		data.tables[table.Name] = newTable(stack, table)
 		output(stack, table.Name+"Table", data.tables[table.Name].TableName())
 	}
 	output(stack, "Bucket", data.bucket.BucketName())
+	output(stack, "UserPool", data.users.UserPoolId())
+	output(stack, "UserPoolClient", data.client.UserPoolClientId())
 	return data
 }
 
@@ -90,13 +102,28 @@ func newBucket(stack awscdk.Stack, stage Stage) awss3.Bucket {
 		// listing shows them.
 		LifecycleRules: &[]*awss3.LifecycleRule{
 			{AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1))},
+			// The log forgets a delivery after 30 days, and DynamoDB takes up to two more.
+			{Prefix: jsii.String(dynamo.DeliveriesPrefix), Expiration: awscdk.Duration_Days(jsii.Number(35))},
 		},
+	})
+}
+
+// newWebhookKey makes the key without which nobody can read the secrets of webhook endpoints.
+func newWebhookKey(stack awscdk.Stack) awskms.Key {
+	return awskms.NewKey(stack, jsii.String(settings.WebhookKey), &awskms.KeyProps{
+		Description:       jsii.String("Seals the secrets of webhook endpoints"),
+		EnableKeyRotation: jsii.Bool(true),
+		RemovalPolicy:     keep,
 	})
 }
 
 // arn is what a grant allows its actions on.
 func (d *dataStack) arn(grant httpapi.Grant) *string {
 	switch {
+	case grant.Key != "":
+		return d.key.KeyArn()
+	case grant.Bucket:
+		return d.bucket.BucketArn()
 	case grant.Prefix != "":
 		return d.bucket.ArnForObjects(jsii.String(grant.Prefix + "*"))
 	case grant.Stream:
@@ -110,7 +137,7 @@ func (d *dataStack) arn(grant httpapi.Grant) *string {
 
 // environment tells a function the names that were generated here.
 func (d *dataStack) environment() map[string]*string {
-	env := map[string]*string{config.Bucket: d.bucket.BucketName()}
+	env := map[string]*string{config.Bucket: d.bucket.BucketName(), config.WebhookKey: d.key.KeyArn()}
 	for _, table := range dynamo.Tables {
 		env[table.Env] = d.tables[table.Name].TableName()
 	}

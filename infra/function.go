@@ -14,6 +14,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"parley/shared/httpapi"
+	"parley/shared/settings"
 )
 
 // A size is what a function may use. Memory brings CPU with it.
@@ -32,12 +33,21 @@ var sizes = map[string]size{
 	httpapi.ListThreads.Function:  {1024, 20},
 	// The carrier has 8 s to accept a call.
 	httpapi.CreateCall.Function: {512, 15},
+	settings.Function:           {512, 15},
 	// A request may hang for 9 s, on purpose; a callback for 10 s.
 	simulateCarrier: {512, 30},
 	startLifecycles: {512, 30},
 	// A recording is awaited for a minute, and then copied.
 	advanceCall: {512, 120},
 	sweep:       {512, 290},
+	// A batch is posted at once; a receiver has 10 s, and the tables and keys some more.
+	deliverWebhook: {512, 30},
+	// A turn waits for the customer's last words for up to 20 s, for the agent for 26, and
+	// for the carrier for 8.
+	replyToThread: {512, 90},
+	advanceThread: {512, 120},
+	retryWebhook:  {512, 30},
+	publishEvents: {512, 30},
 }
 
 var architectures = map[string]func() awslambda.Architecture{
@@ -52,10 +62,13 @@ type function struct {
 	grants      []httpapi.Grant
 }
 
+// maxDescription is Lambda's limit.
+const maxDescription = 256
+
 // functions lists those of the routes and the workers.
 func functions() []function {
 	var all []function
-	for _, routes := range byFunction(httpapi.Routes()) {
+	for _, routes := range byFunction(routes()) {
 		f := function{name: routes[0].Function}
 		var keys []string
 		for _, route := range routes {
@@ -63,6 +76,9 @@ func functions() []function {
 			f.grants = append(f.grants, route.AllGrants()...)
 		}
 		f.description = strings.Join(keys, ", ")
+		if len(f.description) > maxDescription {
+			f.description = fmt.Sprintf("%s and %d more routes", keys[0], len(keys)-1)
+		}
 		all = append(all, f)
 	}
 	for _, worker := range workers {
@@ -78,22 +94,26 @@ func newFunction(stack awscdk.Stack, stage Stage, f function, env map[string]*st
 		size = usual
 	}
 	logs := newLogGroup(stack, f.name+"-log", "/aws/lambda/"+*stage.name(f.name))
-
+	var reserved *float64
+	if stage.ReserveDeliveries && (f.name == deliverWebhook || f.name == retryWebhook) {
+		reserved = jsii.Number(stage.DeliveryConcurrency)
+	}
 	return awslambda.NewFunction(stack, jsii.String(f.name), &awslambda.FunctionProps{
-		FunctionName:          stage.name(f.name),
-		Description:           jsii.String(f.description),
-		Runtime:               awslambda.Runtime_PROVIDED_AL2023(),
-		Architecture:          architectures[stage.goarch()](),
-		Handler:               jsii.String("bootstrap"),
-		Code:                  awslambda.Code_FromAsset(jsii.String(stage.built(f.name)), nil),
-		MemorySize:            jsii.Number(size.megabytes),
-		Timeout:               awscdk.Duration_Seconds(jsii.Number(size.seconds)),
-		Environment:           &env,
-		Role:                  newRole(stack, f.name, policy(f, arn, logs)),
-		LogGroup:              logs,
-		LoggingFormat:         awslambda.LoggingFormat_JSON,
-		ApplicationLogLevelV2: awslambda.ApplicationLogLevel_INFO,
-		SystemLogLevelV2:      awslambda.SystemLogLevel_WARN,
+		ReservedConcurrentExecutions: reserved,
+		FunctionName:                 stage.name(f.name),
+		Description:                  jsii.String(f.description),
+		Runtime:                      awslambda.Runtime_PROVIDED_AL2023(),
+		Architecture:                 architectures[stage.goarch()](),
+		Handler:                      jsii.String("bootstrap"),
+		Code:                         awslambda.Code_FromAsset(jsii.String(stage.built(f.name)), nil),
+		MemorySize:                   jsii.Number(size.megabytes),
+		Timeout:                      awscdk.Duration_Seconds(jsii.Number(size.seconds)),
+		Environment:                  &env,
+		Role:                         newRole(stack, f.name, policy(f, arn, logs)),
+		LogGroup:                     logs,
+		LoggingFormat:                awslambda.LoggingFormat_JSON,
+		ApplicationLogLevelV2:        awslambda.ApplicationLogLevel_INFO,
+		SystemLogLevelV2:             awslambda.SystemLogLevel_WARN,
 	})
 }
 

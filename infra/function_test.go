@@ -52,7 +52,11 @@ func TestFunctions(t *testing.T) {
 				ConversationsTable: "Conversations", WorkspacesTable: "Workspaces", DeliveriesTable: "Deliveries", CountersTable: "Counters",
 				Bucket: "Objects", BaseURL: "Api.ApiEndpoint", TimeScale: 1,
 				SimulatorFunction: "parley-prod-simulate-carrier", SimulatorQueueURL: "SimulatorSteps", SimulatorSecret: "parley-prod-simulator-secret",
-				CallLifecycle: "arn:AWS::Partition:states:AWS::Region:AWS::AccountId:stateMachine:parley-prod-call-lifecycle",
+				ThreadLifecycle:  "arn:AWS::Partition:states:AWS::Region:AWS::AccountId:stateMachine:parley-prod-thread-lifecycle",
+				TurnQueueURL:     "ThreadTurns",
+				CallLifecycle:    "arn:AWS::Partition:states:AWS::Region:AWS::AccountId:stateMachine:parley-prod-call-lifecycle",
+				DeliveryQueueURL: "WebhookDeliveries", WebhookKey: "WebhookKey.Arn",
+				WebhookRetry: "arn:AWS::Partition:states:AWS::Region:AWS::AccountId:stateMachine:parley-prod-webhook-retry",
 			}
 			if diff := cmp.Diff(want, cfg); err != nil || diff != "" {
 				t.Errorf("environment: %v (-want +got):\n%s", err, diff)
@@ -113,7 +117,7 @@ func TestFunctionsMayDoWhatTheirRowsGrant(t *testing.T) {
 			}
 		}
 	}
-	for _, route := range httpapi.Routes() {
+	for _, route := range routes() {
 		grant(route.Function, route.AllGrants())
 	}
 	for _, worker := range workers {
@@ -145,6 +149,10 @@ func granted(grant httpapi.Grant) string {
 		return grant.Queue + ".Arn"
 	case grant.Secret != "":
 		return "arn:AWS::Partition:secretsmanager:" + mine + "secret:parley-prod-" + grant.Secret + "-??????"
+	case grant.Key != "":
+		return grant.Key + ".Arn"
+	case grant.Bucket:
+		return "Objects.Arn"
 	case grant.Prefix != "":
 		return "Objects.Arn/" + grant.Prefix + "*"
 	case grant.Index != "":
@@ -185,7 +193,7 @@ func (tm templates) allowed(t *testing.T, r role) map[string]bool {
 }
 
 // named matches a resource that is named, or a prefix of the bucket.
-var named = regexp.MustCompile(`^\w+\.(Arn|StreamArn)(/index/\w+)?$|^Objects\.Arn/\w+/\*$|^arn:[\w:]+:parley-prod-[\w-]+(-\?{6})?$`)
+var named = regexp.MustCompile(`^\w+\.(Arn|StreamArn)(/index/\w+)?$|^Objects\.Arn/[\w/]+/\*$|^arn:[\w:]+:parley-prod-[\w-]+(-\?{6})?$`)
 
 // nameless are the actions of which IAM knows no resource.
 var nameless = []string{"states:SendTaskSuccess", "dynamodb:ListStreams"}

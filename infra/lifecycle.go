@@ -12,12 +12,15 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
 	"github.com/aws/jsii-runtime-go"
 
-	"parley/shared/dynamo"
 	"parley/shared/httpapi"
 )
 
-//go:embed statemachines/call-lifecycle.asl.json
-var callLifecycleASL string
+var (
+	//go:embed statemachines/call-lifecycle.asl.json
+	callLifecycleASL string
+	//go:embed statemachines/thread-lifecycle.asl.json
+	threadLifecycleASL string
+)
 
 // newSimulatorSecret signs the callbacks of the sandbox's carrier. It has a name, as an
 // emulator doesn't give its ARN away.
@@ -45,35 +48,32 @@ func newQueue(stack awscdk.Stack, name string, visibility awscdk.Duration) awssq
 	})
 }
 
-// newLifecycles connects the workers: the simulator's queue to the simulator, the table's
-// stream to start-lifecycles, the state machine to advance-call, the clock to the sweep.
-func newLifecycles(stack awscdk.Stack, stage Stage, data *dataStack, steps awssqs.Queue, functions map[string]awslambda.Function) {
+// newLifecycles connects the workers: the simulator's queue to the simulator, that of the
+// turns to reply-to-thread, the state machines to advance-call and advance-thread, the
+// clock to the sweep. A turn mostly waits, so a batch of them shares one function.
+func newLifecycles(stack awscdk.Stack, stage Stage, steps, turns awssqs.Queue, functions map[string]awslambda.Function) {
 	awslambda.NewCfnEventSourceMapping(stack, jsii.String("SimulatorStepsSource"), &awslambda.CfnEventSourceMappingProps{
 		FunctionName:          functions[simulateCarrier].FunctionName(),
 		EventSourceArn:        steps.QueueArn(),
 		BatchSize:             jsii.Number(10),
 		FunctionResponseTypes: jsii.Strings("ReportBatchItemFailures"),
 	})
-	awslambda.NewCfnEventSourceMapping(stack, jsii.String("CallsSource"), &awslambda.CfnEventSourceMappingProps{
-		FunctionName:               functions[startLifecycles].FunctionName(),
-		EventSourceArn:             data.tables[dynamo.Conversations].TableStreamArn(),
-		StartingPosition:           jsii.String("TRIM_HORIZON"),
-		BatchSize:                  jsii.Number(100),
-		BisectBatchOnFunctionError: jsii.Bool(true),
-		MaximumRetryAttempts:       jsii.Number(100),
-		MaximumRecordAgeInSeconds:  jsii.Number(24 * 60 * 60),
-		FunctionResponseTypes:      jsii.Strings("ReportBatchItemFailures"),
-		FilterCriteria: &awslambda.CfnEventSourceMapping_FilterCriteriaProperty{
-			// Only calls that live here have it; history that was put in whole doesn't.
-			Filters: []any{map[string]any{"pattern": `{"dynamodb":{"NewImage":{"longest_seconds":{"N":[{"exists":true}]}}}}`}},
+	awslambda.NewCfnEventSourceMapping(stack, jsii.String("ThreadTurnsSource"), &awslambda.CfnEventSourceMappingProps{
+		FunctionName:          functions[replyToThread].FunctionName(),
+		EventSourceArn:        turns.QueueArn(),
+		BatchSize:             jsii.Number(10),
+		FunctionResponseTypes: jsii.Strings("ReportBatchItemFailures"),
+		ScalingConfig: &awslambda.CfnEventSourceMapping_ScalingConfigProperty{
+			MaximumConcurrency: jsii.Number(stage.TurnConcurrency),
 		},
 	})
 	newStateMachine(stack, stage, callLifecycle, callLifecycleASL, map[string]awslambda.Function{"AdvanceCall": functions[advanceCall]})
+	newStateMachine(stack, stage, threadLifecycle, threadLifecycleASL, map[string]awslambda.Function{"AdvanceThread": functions[advanceThread]})
 	newSchedule(stack, "SweepSchedule", "rate(5 minutes)", functions[sweep])
 }
 
 // newStateMachine makes a state machine of a definition in which ${Name} stands for the
-// function that calls names so.
+// function that calls names so. Its waits are divided by the stage's time scale.
 func newStateMachine(stack awscdk.Stack, stage Stage, name, definition string, calls map[string]awslambda.Function) {
 	substitutions := map[string]*string{}
 	arns := []*string{}
@@ -83,7 +83,7 @@ func newStateMachine(stack awscdk.Stack, stage Stage, name, definition string, c
 	}
 	awsstepfunctions.NewCfnStateMachine(stack, jsii.String(name), &awsstepfunctions.CfnStateMachineProps{
 		StateMachineName:        stage.name(name),
-		DefinitionString:        jsii.String(definition),
+		DefinitionString:        jsii.String(stage.scaled(definition)),
 		DefinitionSubstitutions: &substitutions,
 		RoleArn:                 newCaller(stack, name, "states.amazonaws.com", arns).RoleArn(),
 	})

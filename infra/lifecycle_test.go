@@ -11,10 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley/shared/dynamo"
+	"parley/shared/settings"
 )
 
-// The stream leads to start-lifecycles, the simulator's queue to the simulator; both report
-// which of a batch have failed.
+// The stream leads to start-lifecycles and publish-events, each queue to its function; all
+// report which of a batch have failed. What a stream's function fails on for good is kept.
 func TestEventSources(t *testing.T) {
 	tm := prod(t)
 	type source struct {
@@ -24,6 +25,8 @@ func TestEventSources(t *testing.T) {
 		BisectBatchOnFunctionError bool
 		FunctionResponseTypes      []string
 		Bounded                    bool // a record that always fails doesn't hold up the others for ever
+		Kept                       string
+		MaximumConcurrency         int
 	}
 	got := map[string]source{}
 	for _, r := range tm.service.of("AWS::Lambda::EventSourceMapping") {
@@ -35,23 +38,38 @@ func TestEventSources(t *testing.T) {
 			FunctionResponseTypes        []string
 			MaximumRetryAttempts         int
 			MaximumRecordAgeInSeconds    int
+			DestinationConfig            struct{ OnFailure struct{ Destination any } }
+			ScalingConfig                struct{ MaximumConcurrency int }
+			MetricsConfig                struct{ Metrics []string }
 		}](t, r.Properties)
+		kept := ""
+		if p.DestinationConfig.OnFailure.Destination != nil {
+			kept = tm.text(p.DestinationConfig.OnFailure.Destination)
+			if !slices.Equal(p.MetricsConfig.Metrics, []string{"EventCount"}) {
+				t.Errorf("got metrics %v, want those of events, for the alarms", p.MetricsConfig.Metrics)
+			}
+		}
 		got[tm.text(p.FunctionName)] = source{
 			tm.text(p.EventSourceArn), p.BatchSize, p.StartingPosition, p.BisectBatchOnFunctionError, p.FunctionResponseTypes,
 			p.MaximumRetryAttempts > 0 && p.MaximumRecordAgeInSeconds > 0 && p.MaximumRecordAgeInSeconds <= 24*60*60,
+			kept, p.ScalingConfig.MaximumConcurrency,
 		}
 	}
 	reports := []string{"ReportBatchItemFailures"}
 	want := map[string]source{
-		"startlifecycles": {dynamo.Conversations + ".StreamArn", 100, "TRIM_HORIZON", true, reports, true},
-		"simulatecarrier": {simulatorSteps + ".Arn", 10, "", false, reports, false}, // the queue bounds it
+		"startlifecycles": {dynamo.Conversations + ".StreamArn", 100, "TRIM_HORIZON", true, reports, true, "Objects.Arn", 0},
+		"publishevents":   {dynamo.Conversations + ".StreamArn", 100, "TRIM_HORIZON", true, reports, true, "Objects.Arn", 0},
+		// The queues bound these.
+		"replytothread":   {From: threadTurns + ".Arn", BatchSize: 10, FunctionResponseTypes: reports, MaximumConcurrency: 3},
+		"simulatecarrier": {From: simulatorSteps + ".Arn", BatchSize: 10, FunctionResponseTypes: reports},
+		"deliverwebhook":  {From: settings.DeliveryQueue + ".Arn", BatchSize: 10, FunctionResponseTypes: reports, MaximumConcurrency: 5},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("event sources (-want +got):\n%s", diff)
 	}
 }
 
-// Only calls that live here reach start-lifecycles: history that was put in whole, messages
+// Only calls that live here reach the stream's functions: history that was put in whole, messages
 // and keys don't.
 func TestStreamFilter(t *testing.T) {
 	tm := prod(t)
@@ -59,14 +77,14 @@ func TestStreamFilter(t *testing.T) {
 		criteria := as[struct {
 			FilterCriteria struct{ Filters []struct{ Pattern string } }
 		}](t, r.Properties).FilterCriteria.Filters
-		if strings.HasPrefix(tm.text(r.Properties["FunctionName"]), "simulate") {
-			continue
+		if r.Properties["StartingPosition"] == nil {
+			continue // a queue's
 		}
 		if len(criteria) != 1 {
 			t.Fatalf("got %d filters, want 1", len(criteria))
 		}
 		want := map[string]any{"dynamodb": map[string]any{"NewImage": map[string]any{
-			"longest_seconds": map[string]any{"N": []any{map[string]any{"exists": true}}},
+			"carrier": map[string]any{"S": []any{map[string]any{"exists": true}}},
 		}}}
 		if diff := cmp.Diff(want, decode[map[string]any](t, []byte(criteria[0].Pattern))); diff != "" {
 			t.Errorf("filter (-want +got):\n%s", diff)
@@ -82,30 +100,36 @@ func TestQueues(t *testing.T) {
 	for id, r := range tm.service.of("AWS::SQS::Queue") {
 		queues[generated.ReplaceAllString(id, "")] = r
 	}
-	if names := slices.Sorted(maps.Keys(queues)); !slices.Equal(names, []string{simulatorSteps, simulatorSteps + "Failed"}) {
-		t.Fatalf("got queues %v, want the steps and those that failed", names)
+	want := []string{simulatorSteps, simulatorSteps + "Failed", threadTurns, threadTurns + "Failed", settings.DeliveryQueue, settings.DeliveryQueue + "Failed"}
+	if names := slices.Sorted(maps.Keys(queues)); !slices.Equal(names, want) {
+		t.Fatalf("got queues %v, want %v", names, want)
 	}
-	steps := as[struct {
-		VisibilityTimeout    int
-		SqsManagedSseEnabled bool
-		RedrivePolicy        struct {
-			DeadLetterTargetArn any `json:"deadLetterTargetArn"`
-			MaxReceiveCount     int `json:"maxReceiveCount"`
+	for name, atLeast := range map[string]float64{
+		simulatorSteps:         sizes[simulateCarrier].seconds,
+		threadTurns:            sizes[replyToThread].seconds,      // and two tries fit into a turn's time
+		settings.DeliveryQueue: 6 * sizes[deliverWebhook].seconds, // as AWS asks for, since a batch may wait for a free function
+	} {
+		queue := as[struct {
+			VisibilityTimeout    int
+			SqsManagedSseEnabled bool
+			RedrivePolicy        struct {
+				DeadLetterTargetArn any `json:"deadLetterTargetArn"`
+				MaxReceiveCount     int `json:"maxReceiveCount"`
+			}
+		}](t, queues[name].Properties)
+		if got := tm.text(queue.RedrivePolicy.DeadLetterTargetArn); got != name+"Failed.Arn" || queue.RedrivePolicy.MaxReceiveCount != 5 {
+			t.Errorf("%s: got failed messages after %d tries in %q, want after 5 in the queue beside it", name, queue.RedrivePolicy.MaxReceiveCount, got)
 		}
-	}](t, queues[simulatorSteps].Properties)
-	if got := tm.text(steps.RedrivePolicy.DeadLetterTargetArn); got != simulatorSteps+"Failed.Arn" || steps.RedrivePolicy.MaxReceiveCount != 5 {
-		t.Errorf("got failed messages after %d tries in %q, want after 5 in the queue beside it", steps.RedrivePolicy.MaxReceiveCount, got)
-	}
-	if !steps.SqsManagedSseEnabled || float64(steps.VisibilityTimeout) < sizes[simulateCarrier].seconds {
-		t.Errorf("got encryption %t, visibility %d s; want it encrypted, and longer than the function's %g s",
-			steps.SqsManagedSseEnabled, steps.VisibilityTimeout, sizes[simulateCarrier].seconds)
-	}
-	failed := as[struct {
-		MessageRetentionPeriod int
-		SqsManagedSseEnabled   bool
-	}](t, queues[simulatorSteps+"Failed"].Properties)
-	if failed.MessageRetentionPeriod != 14*24*60*60 || !failed.SqsManagedSseEnabled {
-		t.Errorf("got %+v, want two weeks, encrypted", failed)
+		if !queue.SqsManagedSseEnabled || float64(queue.VisibilityTimeout) < atLeast {
+			t.Errorf("%s: got encryption %t, visibility %d s; want it encrypted, and %g s at least", name, queue.SqsManagedSseEnabled, queue.VisibilityTimeout, atLeast)
+		}
+		failed := as[struct {
+			MessageRetentionPeriod int
+			SqsManagedSseEnabled   bool
+		}](t, queues[name+"Failed"].Properties)
+		if failed.MessageRetentionPeriod != 14*24*60*60 || !failed.SqsManagedSseEnabled {
+			t.Errorf("%s: got %+v, want two weeks, encrypted", name, failed)
+		}
 	}
 }
 
@@ -165,9 +189,15 @@ func (tm templates) mayOnlyCall(t *testing.T, roleArn any, service string, funct
 
 func TestStateMachines(t *testing.T) {
 	tm := prod(t)
+	type machine struct{ Definition, Placeholder, Function string }
+	want := map[string]machine{
+		callLifecycle:   {callLifecycleASL, "AdvanceCall", "advancecall"},
+		threadLifecycle: {threadLifecycleASL, "AdvanceThread", "advancethread"},
+		webhookRetry:    {webhookRetryASL, "RetryWebhook", "retrywebhook"},
+	}
 	machines := tm.service.of("AWS::StepFunctions::StateMachine")
-	if len(machines) != 1 {
-		t.Fatalf("got %d state machines, want the calls'", len(machines))
+	if len(machines) != len(want) {
+		t.Fatalf("got %d state machines, want %d", len(machines), len(want))
 	}
 	for _, r := range machines {
 		p := as[struct {
@@ -176,8 +206,9 @@ func TestStateMachines(t *testing.T) {
 			DefinitionSubstitutions            map[string]any
 			RoleArn                            any
 		}](t, r.Properties)
-		if p.StateMachineName != "parley-prod-"+callLifecycle || p.StateMachineType == "EXPRESS" {
-			t.Errorf("got %s of type %q, want parley-prod-%s, which runs for hours", p.StateMachineName, p.StateMachineType, callLifecycle)
+		want, ok := want[strings.TrimPrefix(p.StateMachineName, "parley-prod-")]
+		if !ok || p.StateMachineType == "EXPRESS" {
+			t.Errorf("got %s of type %q, want one of ours, which run for hours", p.StateMachineName, p.StateMachineType)
 		}
 		var placeholders []string
 		for _, found := range regexp.MustCompile(`\$\{(\w+)\}`).FindAllStringSubmatch(p.DefinitionString, -1) {
@@ -185,13 +216,13 @@ func TestStateMachines(t *testing.T) {
 				placeholders = append(placeholders, found[1])
 			}
 		}
-		if !slices.Equal(placeholders, []string{"AdvanceCall"}) || len(p.DefinitionSubstitutions) != 1 || tm.text(p.DefinitionSubstitutions["AdvanceCall"]) != "advancecall.Arn" {
-			t.Errorf("got placeholders %v, filled with %v; want AdvanceCall, advance-call", placeholders, p.DefinitionSubstitutions)
+		if !slices.Equal(placeholders, []string{want.Placeholder}) || len(p.DefinitionSubstitutions) != 1 || tm.text(p.DefinitionSubstitutions[want.Placeholder]) != want.Function+".Arn" {
+			t.Errorf("got placeholders %v, filled with %v; want %s, %s", placeholders, p.DefinitionSubstitutions, want.Placeholder, want.Function)
 		}
-		if !json.Valid([]byte(p.DefinitionString)) || p.DefinitionString != callLifecycleASL {
-			t.Error("the definition is not the file's, or not JSON")
+		if !json.Valid([]byte(p.DefinitionString)) || p.DefinitionString != want.Definition {
+			t.Errorf("%s: the definition is not the file's, or not JSON", p.StateMachineName)
 		}
-		tm.mayOnlyCall(t, p.RoleArn, "states.amazonaws.com", "advancecall")
+		tm.mayOnlyCall(t, p.RoleArn, "states.amazonaws.com", want.Function)
 	}
 }
 
@@ -209,11 +240,21 @@ type aslState struct {
 		FunctionName string
 		Payload      map[string]any
 	}
+	Seconds            int
+	SecondsPath        string
 	TimeoutSeconds     int
 	TimeoutSecondsPath string
+	ResultSelector     map[string]string
 	ResultPath         any
-	Retry              []aslRetry
-	Catch              []struct {
+	Choices            []struct {
+		Variable      string
+		BooleanEquals bool
+		StringEquals  string
+		Next          string
+	}
+	Default string
+	Retry   []aslRetry
+	Catch   []struct {
 		ErrorEquals []string
 		ResultPath  any
 		Next        string
@@ -228,17 +269,25 @@ type aslRetry struct {
 	BackoffRate     float64
 	MaxAttempts     *int
 	MaxDelaySeconds int
+	JitterStrategy  string
 }
 
-// The definition says of each task what happens when it fails, and of each that waits how
-// long; whatever fails, an execution gets to its end.
-func TestCallLifecycle(t *testing.T) {
-	decoder := json.NewDecoder(strings.NewReader(callLifecycleASL))
+// readASL refuses what it doesn't know.
+func readASL(t *testing.T, definition string) asl {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(definition))
 	decoder.DisallowUnknownFields()
 	var machine asl
 	if err := decoder.Decode(&machine); err != nil {
 		t.Fatal(err)
 	}
+	return machine
+}
+
+// The definition says of each task what happens when it fails, and of each that waits how
+// long; whatever fails, an execution gets to its end.
+func TestCallLifecycle(t *testing.T) {
+	machine := readASL(t, callLifecycleASL)
 	// The longest call lasts 4 h; an execution that is stuck ends within a day.
 	if machine.TimeoutSeconds < 5*60*60 || machine.TimeoutSeconds > 24*60*60 {
 		t.Errorf("got a timeout of %d s, want more than the longest call, and a day at most", machine.TimeoutSeconds)
@@ -278,7 +327,14 @@ func TestCallLifecycle(t *testing.T) {
 			if r := state.Retry[all]; r.IntervalSeconds < 1 || r.BackoffRate < 1.5 || r.MaxAttempts == nil || *r.MaxAttempts < 5 || *r.MaxAttempts > 20 {
 				t.Errorf("got %+v, want 5 to 20 attempts, ever later", r)
 			}
-			for _, r := range state.Retry[:all] { // a timeout and NotYet have said what they have to say
+			for _, r := range state.Retry[:all] {
+				if name == "Finish" { // a call that isn't over yet is looked at for hours, ever more rarely
+					if !slices.Equal(r.ErrorEquals, []string{"NotYet"}) || r.MaxAttempts == nil || *r.MaxAttempts < 20 || r.MaxDelaySeconds < 60 {
+						t.Errorf("got %+v, want a patient retry of NotYet", r)
+					}
+					continue
+				}
+				// A timeout and NotYet have said what they have to say.
 				if r.MaxAttempts == nil || *r.MaxAttempts != 0 {
 					t.Errorf("got a retry of %v, want none", r.ErrorEquals)
 				}
@@ -365,7 +421,7 @@ func TestSimulatorSecret(t *testing.T) {
 // A function that a state machine calls may take as long as a recording is awaited, and
 // one that a stream calls has room for a batch.
 func TestWorkersHaveTime(t *testing.T) {
-	for name, atLeast := range map[string]float64{advanceCall: 90, startLifecycles: 30, sweep: 120, simulateCarrier: 20} {
+	for name, atLeast := range map[string]float64{advanceCall: 90, startLifecycles: 30, sweep: 120, simulateCarrier: 20, deliverWebhook: 25, retryWebhook: 25, publishEvents: 30, replyToThread: 60, advanceThread: 90} {
 		if got := sizes[name].seconds; got < atLeast {
 			t.Errorf("%s: got %g s, want %g at least", name, got, atLeast)
 		}

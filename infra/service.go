@@ -1,15 +1,19 @@
 package main
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
 	"parley/shared/config"
 	"parley/shared/httpapi"
+	"parley/shared/settings"
 )
 
 // newServiceStack makes what runs: the API with a function for every route.
@@ -22,6 +26,12 @@ func newServiceStack(app constructs.Construct, stage Stage, data *dataStack) aws
 
 	api := newAPI(stack, stage)
 	steps := newQueue(stack, simulatorSteps, awscdk.Duration_Minutes(jsii.Number(1)))
+	// As long as AWS asks for: six times what the function may take.
+	deliveries := newQueue(stack, settings.DeliveryQueue, awscdk.Duration_Minutes(jsii.Number(3)))
+	// Just longer than the function: a turn that failed is to come again before the sweep
+	// takes it for dead.
+	turns := newQueue(stack, threadTurns, awscdk.Duration_Seconds(jsii.Number(100)))
+	queues := map[string]awssqs.Queue{simulatorSteps: steps, settings.DeliveryQueue: deliveries, threadTurns: turns}
 	newSimulatorSecret(stack, stage)
 	env := data.environment()
 	env[config.BaseURL] = api.baseURL
@@ -29,7 +39,12 @@ func newServiceStack(app constructs.Construct, stage Stage, data *dataStack) aws
 	env[config.SimulatorFunction] = stage.name(simulateCarrier)
 	env[config.SimulatorQueueURL] = steps.QueueUrl()
 	env[config.SimulatorSecret] = stage.name(httpapi.SimulatorSecret)
+	env[config.DeliveryQueueURL] = deliveries.QueueUrl()
+	env[config.LoopbackWebhooks] = jsii.String(strconv.FormatBool(stage.Name == local))
 	env[config.CallLifecycle] = machineARN(stack, stage, callLifecycle)
+	env[config.ThreadLifecycle] = machineARN(stack, stage, threadLifecycle)
+	env[config.TurnQueueURL] = turns.QueueUrl()
+	env[config.WebhookRetry] = machineARN(stack, stage, webhookRetry)
 
 	arn := func(g httpapi.Grant) *string {
 		switch {
@@ -40,7 +55,7 @@ func newServiceStack(app constructs.Construct, stage Stage, data *dataStack) aws
 		case g.Machine != "":
 			return machineARN(stack, stage, g.Machine)
 		case g.Queue != "":
-			return steps.QueueArn()
+			return queues[g.Queue].QueueArn()
 		case g.Secret != "":
 			// Secrets Manager ends every secret's ARN with six characters of its own.
 			return namedARN(stack, "secretsmanager", "secret", jsii.String(*stage.name(g.Secret)+"-??????"))
@@ -51,13 +66,22 @@ func newServiceStack(app constructs.Construct, stage Stage, data *dataStack) aws
 	for _, f := range functions() {
 		made[f.name] = newFunction(stack, stage, f, env, arn)
 	}
-	for _, routes := range byFunction(httpapi.Routes()) {
-		api.serve(routes, made[routes[0].Function])
+	users := newUserAuthorizer(data)
+	for _, routes := range byFunction(routes()) {
+		api.serve(routes, made[routes[0].Function], users)
 	}
-	newLifecycles(stack, stage, data, steps, made)
-	newAlarms(stack, stage, api)
+	sources := map[string]*string{}
+	for _, name := range []string{startLifecycles, publishEvents} {
+		sources[name] = newStreamSource(stack, name+"-source", data, made[name])
+	}
+	newLifecycles(stack, stage, steps, turns, made)
+	newWebhooks(stack, stage, deliveries, made)
+	newAlarms(stack, stage, api, queues, sources)
 	return stack
 }
+
+// routes lists all endpoints: those of the API, and those of the settings.
+func routes() []httpapi.Route { return append(httpapi.Routes(), settings.Routes()...) }
 
 // machineARN is the ARN of a state machine by its name: a function that it calls and that
 // starts it would else make a circle.
@@ -71,6 +95,9 @@ func namedARN(stack awscdk.Stack, service, resource string, name *string) *strin
 		ArnFormat: awscdk.ArnFormat_COLON_RESOURCE_NAME,
 	})
 }
+
+// sorted lists the keys of a map in an order that is the same in every template.
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // byFunction groups routes by the function that serves them, in their order.
 func byFunction(routes []httpapi.Route) [][]httpapi.Route {

@@ -24,6 +24,15 @@ type Stage struct {
 	BaseURL   string // public address of the API; empty: the one that AWS gives it
 	TimeScale int    // long durations are divided by it
 	Functions string // folder of the built functions
+
+	// TurnConcurrency is how many batches of ten turns of text conversations run at once.
+	TurnConcurrency int
+	// DeliveryConcurrency is how many batches of webhooks' first attempts are made at once.
+	// The default leaves half of a new account's ten executions to all else.
+	DeliveryConcurrency int
+	// ReserveDeliveries sets that many executions aside for them, and as many for the later
+	// attempts, and keeps both from taking more. A new account has none to set aside.
+	ReserveDeliveries bool
 }
 
 var stageName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,14}[a-z0-9])?$`)
@@ -38,22 +47,29 @@ func readStage(node constructs.Node, functions string) (Stage, error) {
 	if urlErr == nil {
 		urlErr = checkBaseURL(baseURL)
 	}
-	timeScale, scaleErr := readTimeScale(node)
-	return Stage{Name: name, BaseURL: baseURL, TimeScale: timeScale, Functions: functions}, errors.Join(nameErr, urlErr, scaleErr)
+	timeScale, scaleErr := contextNumber(node, "timeScale", 1, 1, 3600)
+	deliveries, deliveriesErr := contextNumber(node, "deliveryConcurrency", 5, 2, 1000)
+	turns, turnsErr := contextNumber(node, "turnConcurrency", 3, 2, 1000)
+	return Stage{
+		Name: name, BaseURL: baseURL, TimeScale: timeScale, Functions: functions,
+		TurnConcurrency:     turns,
+		DeliveryConcurrency: deliveries,
+		ReserveDeliveries:   node.TryGetContext(jsii.String("deliveryConcurrency")) != nil,
+	}, errors.Join(nameErr, urlErr, scaleErr, turnsErr, deliveriesErr)
 }
 
-// readTimeScale is 1 where the context doesn't say. The command line gives texts, cdk.json
-// numbers.
-func readTimeScale(node constructs.Node) (int, error) {
-	value := node.TryGetContext(jsii.String("timeScale"))
+// contextNumber is what the context says, or else usual. The command line gives texts,
+// cdk.json numbers.
+func contextNumber(node constructs.Node, key string, usual, least, most int) (int, error) {
+	value := node.TryGetContext(jsii.String(key))
 	if value == nil {
-		return 1, nil
+		return usual, nil
 	}
-	scale, err := strconv.Atoi(fmt.Sprint(value))
-	if err != nil || scale < 1 {
-		return 0, fmt.Errorf("context timeScale: got %v, want a whole number from 1", value)
+	number, err := strconv.Atoi(fmt.Sprint(value))
+	if err != nil || number < least || number > most {
+		return 0, fmt.Errorf("context %s: got %v, want a whole number from %d to %d", key, value, least, most)
 	}
-	return scale, nil
+	return number, nil
 }
 
 // contextString is empty where the context lacks key.
@@ -81,6 +97,17 @@ func checkBaseURL(baseURL string) error {
 
 // name is the stage's own name for something, unique in an account and region.
 func (s Stage) name(of string) *string { return jsii.String("parley-" + s.Name + "-" + of) }
+
+// scaled divides the waits of a state machine by the stage's time scale, rounded up to a
+// whole second.
+func (s Stage) scaled(definition string) string {
+	return waitSeconds.ReplaceAllStringFunc(definition, func(wait string) string {
+		seconds, _ := strconv.Atoi(waitSeconds.FindStringSubmatch(wait)[1])
+		return fmt.Sprintf(`"Type": "Wait", "Seconds": %d`, (seconds+s.TimeScale-1)/s.TimeScale)
+	})
+}
+
+var waitSeconds = regexp.MustCompile(`"Type": "Wait", "Seconds": (\d{1,6})\b`)
 
 // props belong to no account or region: a stack goes where the caller's credentials lead.
 func (s Stage) props(description string) *awscdk.StackProps {
