@@ -25,6 +25,11 @@ type command struct {
 // run runs a program to its end. The end of what it said is in the error. When ctx is
 // done, the program is asked to end, and soon killed with all that it started.
 func (c command) run(ctx context.Context, name string, args ...string) error {
+	return c.runInto(ctx, nil, name, args...)
+}
+
+// runInto does so with a program whose output is an answer, and not for the log.
+func (c command) runInto(ctx context.Context, answer io.Writer, name string, args ...string) error {
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -38,6 +43,9 @@ func (c command) run(ctx context.Context, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = c.dir, c.env
 	cmd.Stdout, cmd.Stderr = log, log
+	if answer != nil {
+		cmd.Stdout = answer
+	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 3 * time.Second
 	if err := emulator.Run(cmd); err != nil {

@@ -148,7 +148,7 @@ func createKeys(ctx context.Context, store *dynamo.Store, now time.Time) (map[st
 		if w.Label != revokedKey {
 			continue
 		}
-		if err := store.RevokeAPIKey(ctx, w.WorkspaceID, k.APIKeyID, now); err != nil {
+		if err := settings.RevokeAPIKey(ctx, store, w.WorkspaceID, k.APIKeyID, now); err != nil {
 			return nil, err
 		}
 	}

@@ -22,6 +22,7 @@ type local struct {
 	lock     *emulator.Lock
 	listener net.Listener       // of the API; it accepts nobody before serve
 	emulator *emulator.Emulator // nil with an endpoint of somebody else
+	receiver *emulator.Leash    // of webhooks
 }
 
 // claim takes what no other run may have: the stack file and the port.
@@ -68,6 +69,8 @@ func (l *local) start(ctx context.Context) error {
 		{"deploy the stacks", l.deploy},
 		{"apply the demo workspaces", l.applyWorkspaces},
 		{"fill them with demo data", l.fill},
+		{"make users, and sign in", l.signIn},
+		{"start the sample receiver of webhooks", l.receive},
 	})
 }
 
@@ -119,6 +122,9 @@ func (l *local) emulate(ctx context.Context) error {
 
 // close ends everything that was started.
 func (l *local) close() {
+	if l.receiver != nil {
+		l.receiver.Release()
+	}
 	if l.emulator != nil {
 		l.emulator.Close()
 	}

@@ -16,6 +16,8 @@ type stack struct {
 	AWSEndpointURL string `json:"aws_endpoint_url"`
 	TimeScale      int    `json:"time_scale"`
 	demo
+	Settings settingsAccess `json:"settings"`
+	Webhook  webhookAccess  `json:"webhook"`
 }
 
 // writeStack writes the file in one go, so whoever waits for it reads all of it, and for
@@ -54,6 +56,19 @@ Try
   curl -H "Authorization: Bearer $KEY" "$BASE/v1/threads?limit=5&fields=analysis,evaluations"
   curl -H "Authorization: Bearer $KEY" "$BASE/v1/assistants"
   curl -H "Authorization: Bearer $KEY" "$BASE/open-api"
-`, s.BaseURL, s.Keys["full"])
+
+Settings → Developers, for %d hours as a user who has signed in
+  SETTINGS=%s TOKEN=%s
+  curl -H "Authorization: Bearer $TOKEN" "$SETTINGS/api-keys"
+
+Webhooks of the first workspace go to the sample receiver at %s,
+which prints them here. Place a call, and see call.started and call.completed:
+  curl "$BASE/v1/calls" -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \
+    -d '{"assistant_id": "%s", "to": "+12025550177"}'
+Or write as a customer, and see message.received, and thread.completed when it has been quiet:
+  curl "$SETTINGS/sandbox/messages" -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \
+    -d '{"channel": "sms", "from": "+12025550177", "to": "%s", "content": "When is check-in?"}'
+
+`, s.BaseURL, s.Keys["full"], tokenHours, s.Settings.BaseURL, s.Settings.Token, s.Webhook.URL, s.Assistants["one_number"], s.Numbers["two_numbers"][0])
 	return b.String()
 }

@@ -19,6 +19,7 @@ func TestWriteStack(t *testing.T) {
 			Assistants: map[string]string{"one_number": "a"},
 			Numbers:    map[string][]string{"one_number": {"+12025550101"}},
 		},
+		Settings: settingsAccess{"http://127.0.0.1:8080/settings", "t", "u"},
 	}
 	if err := writeStack(file, want); err != nil {
 		t.Fatal(err)
@@ -49,9 +50,14 @@ func TestWriteStack(t *testing.T) {
 func TestBanner(t *testing.T) {
 	got := banner(stack{
 		BaseURL: "http://127.0.0.1:8081",
-		demo:    demo{Keys: map[string]string{"full": "key1", "revoked": "key2"}},
+		demo: demo{
+			Keys:       map[string]string{"full": "key1", "revoked": "key2"},
+			Assistants: map[string]string{"one_number": "assistant1"},
+			Numbers:    map[string][]string{"two_numbers": {"+12025550150", "+12025550151"}},
+		},
+		Settings: settingsAccess{BaseURL: "http://127.0.0.1:8081/settings", Token: "token1"},
 	})
-	for _, want := range []string{"http://127.0.0.1:8081 ", "full            key1\n", "revoked         key2\n", "KEY=key1\n", "curl "} {
+	for _, want := range []string{"http://127.0.0.1:8081 ", "full            key1\n", "revoked         key2\n", "KEY=key1\n", "SETTINGS=http://127.0.0.1:8081/settings TOKEN=token1\n", "curl ", `"assistant_id": "assistant1"`, `"to": "+12025550150"`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("banner lacks %q:\n%s", want, got)
 		}

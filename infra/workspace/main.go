@@ -1,5 +1,5 @@
 // Command workspace is the operator's: it applies workspace definitions to a stage, makes
-// API keys and credits balances. README and the type file say what a definition holds.
+// API keys and users, and credits balances. README and the type file say what a definition holds.
 package main
 
 import (
@@ -21,6 +21,9 @@ const usage = `usage:
         makes a workspace what FILE says, and shows what changes
   workspace key --stage S --workspace ID --label L [--blocks default|all|a,b,c] [--place-calls]
         makes an API key and shows it, this once
+  workspace user --stage S --workspace ID --email E [--permanent]
+        makes a user of the workspace's settings and shows the password, this once; without
+        --permanent it must be changed at the first sign-in
   workspace credit --stage S --workspace ID --amount N
         adds an amount to the workspace's balance and shows the new one
 `
@@ -47,6 +50,8 @@ func run(ctx context.Context, args []string) error {
 		return runApply(ctx, args)
 	case "key":
 		return runKey(ctx, args)
+	case "user":
+		return runUser(ctx, args)
 	case "credit":
 		return runCredit(ctx, args)
 	}
@@ -102,6 +107,33 @@ func runKey(ctx context.Context, args []string) error {
 		Blocks:      readable,
 		PlaceCalls:  *placeCalls,
 	}, os.Stdout)
+}
+
+func runUser(ctx context.Context, args []string) error {
+	flags := newFlags()
+	stage := flags.String("stage", "", "")
+	workspace := flags.String("workspace", "", "")
+	email := flags.String("email", "", "")
+	permanent := flags.Bool("permanent", false, "")
+	others, err := parseArgs(flags, args)
+	if err != nil {
+		return err
+	}
+	if len(others) > 0 || *stage == "" || *workspace == "" || *email == "" {
+		return errors.New("user needs --stage, --workspace and --email, and nothing that is no flag")
+	}
+	cfg, err := config.AWS(ctx)
+	if err != nil {
+		return err
+	}
+	store, users, err := openStageAndUsers(ctx, cfg, *stage)
+	if err != nil {
+		return err
+	}
+	if users.id == "" {
+		return fmt.Errorf("stage %s has no users yet: deploy it again", *stage)
+	}
+	return createUser(ctx, store, users, newUser{conversation.WorkspaceID(*workspace), *email, *permanent}, os.Stdout)
 }
 
 func runCredit(ctx context.Context, args []string) error {

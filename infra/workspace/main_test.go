@@ -19,6 +19,7 @@ func TestRunRefuses(t *testing.T) {
 		"an unknown flag":           {[]string{"apply", "f.yaml", "--stag", "local"}, "-stag"},
 		"a key without a label":     {[]string{"key", "--stage", "local", "--workspace", "w"}, "key needs --stage, --workspace and --label"},
 		"a key of a stray argument": {[]string{"key", "x", "--stage", "s", "--workspace", "w", "--label", "l"}, "nothing that is no flag"},
+		"a user without an email":   {[]string{"user", "--stage", "local", "--workspace", "w"}, "user needs --stage, --workspace and --email"},
 		"a key of unknown blocks":   {[]string{"key", "--stage", "s", "--workspace", "w", "--label", "l", "--blocks", "calls"}, `unknown block "calls"`},
 	}
 	for name, tt := range tests {

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/cognitoidentityprovider"
 	"github.com/aws/smithy-go"
 
 	"parley/shared/config"
@@ -16,20 +17,32 @@ import (
 
 // openStage finds a stage's tables and bucket by the outputs of its data stack.
 func openStage(ctx context.Context, cfg aws.Config, stage string) (*dynamo.Store, error) {
+	store, _, err := openStageAndUsers(ctx, cfg, stage)
+	return store, err
+}
+
+// openStageAndUsers finds a stage's user pool, too.
+func openStageAndUsers(ctx context.Context, cfg aws.Config, stage string) (*dynamo.Store, userPool, error) {
 	stack := "parley-" + stage + "-data"
 	found, err := cloudformation.NewFromConfig(cfg).DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &stack})
 	// CloudFormation has no other name for a stack that isn't there.
 	if missing := smithy.APIError(nil); errors.As(err, &missing) && missing.ErrorCode() == "ValidationError" {
-		return nil, fmt.Errorf("stage %s is not deployed in %s (no stack %s): deploy it first", stage, cfg.Region, stack)
+		return nil, userPool{}, fmt.Errorf("stage %s is not deployed in %s (no stack %s): deploy it first", stage, cfg.Region, stack)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for stack %s: %w", stack, err)
+		return nil, userPool{}, fmt.Errorf("look for stack %s: %w", stack, err)
 	}
 	stageConfig, err := configOf(found.Stacks[0].Outputs)
 	if err != nil {
-		return nil, fmt.Errorf("read outputs of stack %s: %w", stack, err)
+		return nil, userPool{}, fmt.Errorf("read outputs of stack %s: %w", stack, err)
 	}
-	return dynamo.New(cfg, stageConfig), nil
+	users := userPool{client: cognitoidentityprovider.NewFromConfig(cfg)}
+	for _, output := range found.Stacks[0].Outputs {
+		if aws.ToString(output.OutputKey) == "UserPool" {
+			users.id = aws.ToString(output.OutputValue)
+		}
+	}
+	return dynamo.New(cfg, stageConfig), users, nil
 }
 
 // configOf reads the names that the data stack puts out.
