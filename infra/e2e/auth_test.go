@@ -8,6 +8,7 @@ import (
 
 	"parley/shared/conversation"
 	"parley/shared/httpapi"
+	"parley/shared/settings"
 )
 
 // pathOf is a route's path with ids of nothing.
@@ -26,7 +27,7 @@ func TestUnauthorized(t *testing.T) {
 	t.Parallel()
 	n := newTenant(t)
 	revoked, revokedID := createKey(t, n.ws)
-	if err := deployed(t).store.RevokeAPIKey(t.Context(), n.ws, revokedID, time.Now()); err != nil {
+	if err := settings.RevokeAPIKey(t.Context(), deployed(t).store, n.ws, revokedID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	text := string(n.key)

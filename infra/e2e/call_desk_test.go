@@ -101,6 +101,9 @@ func (d *desk) define(t testing.TB, balance string) {
 	for range 20 {
 		d.number = fmt.Sprintf("+1%s55501%02d", areas[rand.IntN(len(areas))], rand.IntN(100))
 		d.defined.Assistants[0].PhoneNumbers = []conversation.PhoneNumber{{PhoneNumber: d.number, Country: "US", OutboundEnabled: true}}
+		if d.defined.Workspace.FollowUps.Enabled {
+			d.defined.Workspace.FollowUps.Number = d.number
+		}
 		err = deployed(t).store.Define(t.Context(), dynamo.Definition{}, d.defined, balance)
 		if err == nil || !strings.Contains(err.Error(), "belongs to another workspace") {
 			break
@@ -196,7 +199,12 @@ func executionOf(callID conversation.CallID) *string {
 // execution is how the call's state machine stands; "" is not started yet.
 func execution(t testing.TB, callID conversation.CallID) types.ExecutionStatus {
 	t.Helper()
-	out, err := sfn.NewFromConfig(deployed(t).aws).DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: executionOf(callID)})
+	return executionStatus(t, executionOf(callID))
+}
+
+func executionStatus(t testing.TB, arn *string) types.ExecutionStatus {
+	t.Helper()
+	out, err := sfn.NewFromConfig(deployed(t).aws).DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: arn})
 	if none := new(types.ExecutionDoesNotExist); errors.As(err, &none) {
 		return ""
 	}

@@ -172,7 +172,8 @@ func (e ending) checkTalk(t *testing.T, got conversation.Call) {
 		t.Errorf("the greeting is %q, want %q", got.Transcript[0].Content, greeting)
 	}
 	booking := strings.TrimSpace("The booking of the room is "+got.Variables()["booking"]) + "."
-	if e.turns == 7 && (!strings.Contains(said, booking) || !strings.Contains(said, "Check-in is from 3 pm.")) {
+	asked := strings.Contains(said, "my booking")
+	if e.turns == 7 && (asked && !strings.Contains(said, booking) || !strings.Contains(said, "Check-in is from 3 pm.")) {
 		t.Errorf("the assistant doesn't go by its variables: %s", said)
 	}
 	if got.Analysis == nil || got.Analysis.Summary == "" || got.Analysis.Intent == "" || got.Analysis.Outcome != e.outcome || got.Analysis.Sentiment != e.sentiment {

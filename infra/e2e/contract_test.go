@@ -18,11 +18,12 @@ import (
 
 	"parley/shared/emulator"
 	"parley/shared/httpapi"
+	"parley/shared/settings"
 )
 
 // documented tells whether the OpenAPI document should have the endpoint.
 func documented(method, path string) bool {
-	return slices.ContainsFunc(endpoints(), func(r httpapi.Route) bool { return r.Method == method && matches(r.Path, path) })
+	return slices.ContainsFunc(append(endpoints(), settings.Routes()...), func(r httpapi.Route) bool { return r.Method == method && matches(r.Path, path) })
 }
 
 // endpoints are the routes that customers use.
@@ -50,7 +51,7 @@ var golden = sync.OnceValues(func() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return os.ReadFile(filepath.Join(root, "shared", "httpapi", "testdata", "openapi.json"))
+	return os.ReadFile(filepath.Join(root, "shared", "settings", "testdata", "openapi.json"))
 })
 
 var contract = sync.OnceValues(func() (validator.Validator, error) {

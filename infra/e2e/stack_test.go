@@ -35,9 +35,11 @@ type stack struct {
 	Assistants       map[string]conversation.AssistantID `json:"assistants"`
 	Numbers          map[string][]string                 `json:"numbers"`
 
-	aws    aws.Config
-	config config.Config // its tables and its bucket
-	store  *dynamo.Store
+	aws            aws.Config
+	config         config.Config // its tables and its bucket
+	store          *dynamo.Store
+	userPool       string
+	userPoolClient string
 }
 
 // running is the stack that all tests share; each has workspaces and keys of its own.
@@ -131,7 +133,7 @@ func (s *stack) answers() bool {
 	return res.StatusCode == http.StatusOK
 }
 
-// open finds the tables and the bucket by the outputs of the data stack.
+// open finds the tables, the bucket and the users by the outputs of the data stack.
 func (s *stack) open(ctx context.Context) error {
 	var err error
 	s.aws, err = config.AWS(ctx,
@@ -159,5 +161,6 @@ func (s *stack) open(ctx context.Context) error {
 		Bucket:             values["Bucket"],
 	}
 	s.store = dynamo.New(s.aws, s.config)
+	s.userPool, s.userPoolClient = values["UserPool"], values["UserPoolClient"]
 	return nil
 }
