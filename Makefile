@@ -36,7 +36,7 @@ build: ## build the functions and the commands, under .local
 	@mkdir -p $(BUILT)/bin
 	@CGO_ENABLED=0 GOOS=$(OS) GOARCH=$(ARCH) go build $(FLAGS) -o $(BUILT)/bin/ ./functions/...
 	@cd $(BUILT) && rm -rf $(GONE) && for f in $(FUNCTIONS); do mkdir -p $$f && ln -f bin/$$f $$f/bootstrap; done
-	@go build -o .local/bin/ ./infra/...
+	@go build -o .local/bin/ ./infra/... ./events/receiver
 
 run: ## run everything here: PORT=8080, FAST=1 for durations 60 times shorter
 	@[ -x .local/bin/local ] || echo "the first start compiles and installs for a few minutes, later ones take seconds"
@@ -63,7 +63,7 @@ bench: ## run the benchmarks
 	@go test -run '^$$' -bench . -benchmem ./...
 
 openapi: ## rewrite the golden OpenAPI document
-	@go test ./shared/httpapi -run TestOpenAPI -update
+	@go test ./shared/httpapi ./shared/settings -run TestOpenAPI -update
 
 clean: ## remove all that was built and installed
 	@rm -rf .local

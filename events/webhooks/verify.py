@@ -25,5 +25,5 @@ def verify(payload: bytes, header: str, secret: str, tolerance: float = 300, now
     want = hmac.new(secret.encode(), timestamp.encode() + b"." + payload, hashlib.sha256).hexdigest()
     if not secret or not any(hmac.compare_digest(want.encode(), got.encode()) for got in signatures):
         raise VerificationError("mismatch")
-    if int(timestamp) < (time.time() if now is None else now) - tolerance:
+    if int(timestamp) < int((time.time() if now is None else now) - tolerance):
         raise VerificationError("too_old")

@@ -17,5 +17,5 @@ export function verify(
   const want = Buffer.from(createHmac("sha256", secret).update(`${timestamp}.`).update(payload).digest("hex"));
   const matches = signatures.map((text) => Buffer.from(text)).some((got) => got.length === want.length && timingSafeEqual(got, want));
   if (!secret || !matches) throw new Error("mismatch");
-  if (Number(timestamp) < nowSeconds - toleranceSeconds) throw new Error("too_old");
+  if (Number(timestamp) < Math.floor(nowSeconds - toleranceSeconds)) throw new Error("too_old");
 }
