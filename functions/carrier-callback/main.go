@@ -1,4 +1,5 @@
-// Command carrier-callback serves the callbacks of carriers: what becomes of calls.
+// Command carrier-callback serves the callbacks of carriers: what becomes of calls and texts,
+// and what customers write.
 package main
 
 import (

@@ -118,7 +118,7 @@ func readWorkspace(f, followUps *fields) conversation.Workspace {
 		Currency:          read(f, "currency", currencyCode),
 		Prices:            readPrices(f.mapping("prices")),
 		Limits:            readLimits(f.mapping("limits")),
-		InactivitySeconds: readOr(f, "inactivity", 30*60, seconds(time.Minute, 24*time.Hour)),
+		InactivitySeconds: readOr(f, "inactivity", int(conversation.DefaultInactivity/time.Second), seconds(time.Minute, 24*time.Hour)),
 		QuietHours:        readQuietHours(f),
 		HelpText:          readOr(f, "help_text", "", text(1000)),
 		Carrier:           read(f, "carrier", oneOf(carriers...)),

@@ -1,6 +1,6 @@
 // Package carrier knows what a phone number is (E.164, its country) and what a carrier
-// does: it places and ends calls, tells their state, and reports what happens by signed
-// HTTPS callbacks. Every implementation passes the suite in carriertest.
+// does: it places and ends calls, tells their state, sends texts, and reports what happens,
+// customers' messages among it, by signed HTTPS callbacks. Every implementation passes the suite in carriertest.
 package carrier
 
 import (

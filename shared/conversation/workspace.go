@@ -30,6 +30,10 @@ type Workspace struct {
 	FollowUps         FollowUpPolicy    `json:"follow_ups"`
 }
 
+// DefaultInactivity is how long a text conversation is quiet before it is over, where the
+// workspace doesn't say.
+const DefaultInactivity = 30 * time.Minute
+
 // FilledVariables are the variables that the workspace's settings fill in for every call.
 func (w Workspace) FilledVariables() map[string]string {
 	filled := map[string]string{HotelName: w.Name}

@@ -1,13 +1,20 @@
-// Package lifecycle takes calls through their lives: it starts and wakes their state
-// machines from the table's stream, writes down what carriers report, and finishes them.
+// Package lifecycle takes calls and text conversations through their lives: it starts and
+// wakes their state machines from the table's stream, writes down what carriers report, and
+// finishes them.
 //
-// Who writes what: POST /v1/calls accepts a call (queued) and asks the carrier once.
+// Who writes what of a call: POST /v1/calls accepts a call (queued) and asks the carrier once.
 // Carriers' callbacks move it: dialling began (in_progress), somebody answered, it was
 // hung up (hung_up_at), it was never answered (error). The state machine waits for these
 // changes by task tokens, and steps in when they don't come; the sweep does the same for
 // calls whose machine is gone. Each write has a condition, in dynamo's call_life.go, so all
 // of them may come late, twice, out of order and at once. A step judges by a consistent
 // read, never by what woke it.
+//
+// Of a text conversation: carriers' callbacks add the customer's messages, calls add the
+// texts that their assistant or their evaluation wants sent, the queue of turns has each
+// message answered and marked, the state machine waits until it is quiet, grades it, and
+// follows it up or completes it; the sweep does that for those whose machine is gone. Each
+// writes the thread whole, on the version that it read (send.go).
 package lifecycle
 
 import (
@@ -72,8 +79,8 @@ var ErrNotYet error = NotYet{}
 const maxSteps = 8
 
 // Advance does all that is due for a call and returns nil when it is finished: in error, or
-// completed without a follow-up to be sent. ErrNotYet means that it waits for its carrier or its customer; any other
-// error that it should be tried again.
+// completed without a follow-up to be sent. ErrNotYet means that it waits for its carrier or
+// its customer; any other error that it should be tried again.
 func (c *Calls) Advance(ctx context.Context, ws conversation.WorkspaceID, callID conversation.CallID) error {
 	for range maxSteps {
 		call, err := c.Store.CallRecord(ctx, ws, callID)

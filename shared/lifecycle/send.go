@@ -104,11 +104,29 @@ func (p Parts) join(ctx context.Context, seed conversation.ThreadRecord, add fun
 	return thread, err
 }
 
-// write writes a conversation with its deadline: the sweep leaves it alone for a while after
-// each of its changes.
+// write writes a conversation with its deadline.
 func (p Parts) write(ctx context.Context, w dynamo.ThreadWrite) error {
-	w.Until = p.Now().Add(p.Scale.Of(patience))
+	w.Until = p.until(w.Thread)
 	return p.Store.WriteThread(ctx, w)
+}
+
+// until is when the sweep looks at an open conversation: a while after all that it waits for
+// should have happened.
+func (p Parts) until(t conversation.ThreadRecord) time.Time {
+	soon := p.Now().Add(p.Scale.Of(patience))
+	switch {
+	case isUnderWay(t):
+		return soon
+	case !awaited(t):
+		return t.Attempt.AnswerBy.Add(p.Scale.Of(patience))
+	}
+	return soon.Add(p.Scale.Of(conversation.DefaultInactivity))
+}
+
+// isUnderWay tells whether a turn or the sending of a follow-up goes on in a conversation.
+func isUnderWay(t conversation.ThreadRecord) bool {
+	return t.Claim != nil || len(t.Unanswered) > 0 || len(t.Unmarked) > 0 ||
+		t.Attempt != nil && t.Attempt.Status == conversation.FollowUpPending
 }
 
 // keyOf says whose conversation a thread is.
@@ -170,9 +188,9 @@ const (
 )
 
 // send asks the message's carrier, once, to send it, and waits for at most
-// carrier.PlaceTimeout. source says what the text is, also in a test. What became of it is never an error: an error says that nobody was
-// asked, as this stage has no such carrier. Whoever sends has written down before that it
-// will, and asks no second time.
+// carrier.PlaceTimeout. source says what the text is, also in a test. What became of it is
+// never an error: an error says that nobody was asked, as this stage has no such carrier.
+// Whoever sends has written down before that it will, and asks no second time.
 func (p Parts) send(ctx context.Context, m conversation.MessageRecord, source conversation.Source) (carrierID string, outcome sendOutcome, err error) {
 	by, ok := p.Carriers[m.Carrier]
 	if !ok {

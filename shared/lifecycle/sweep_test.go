@@ -83,6 +83,7 @@ func TestSweep(t *testing.T) {
 // open is looked at again when its next step is over.
 func TestSweepThreads(t *testing.T) {
 	w, _ := newStage(t).newExamined(t, nil)
+	w.define(t, func(d *dynamo.Definition) { d.Workspace.InactivitySeconds = 60 * 60 })
 	thread := func(digits, content string) conversation.ThreadID {
 		report := w.message(content)
 		report.From = customer + digits
@@ -91,9 +92,9 @@ func TestSweepThreads(t *testing.T) {
 		return m.ThreadID
 	}
 	over, failed := thread("91", "Answered Polite"), thread("92", "Hello")
-	w.pass(29 * time.Minute)
+	w.pass(24 * time.Minute)
 	busy := thread("93", "Hello")
-	w.pass(5 * time.Minute)
+	w.pass(36 * time.Minute)
 	fresh := thread("94", "Hello")
 
 	until := func(threadID conversation.ThreadID) time.Time {
@@ -101,7 +102,7 @@ func TestSweepThreads(t *testing.T) {
 		return at
 	}
 	in := func(d time.Duration) time.Time { return w.now().Add(d) }
-	quietAt := w.readThread(t, busy).LastArrivalAt.Add(30 * time.Minute)
+	quietAt := w.readThread(t, busy).LastArrivalAt.Add(time.Hour)
 	untouched := until(fresh)
 	if err := w.look().Sweep(w.ctx); err != nil {
 		t.Fatal(err)
@@ -138,6 +139,34 @@ func TestSweepThreads(t *testing.T) {
 	if late := until(busy).Sub(in(5 * time.Minute)); late < -2*time.Second || late > 2*time.Second {
 		t.Errorf("a look that fails: open until %s, want in 5 minutes", until(busy))
 	}
+}
+
+// The sweep leaves a conversation alone until what it waits for should have happened.
+func TestSweepWaits(t *testing.T) {
+	w, _ := newStage(t).newExamined(t, nil)
+	m := w.writes(t, w.message("Hello"))
+	check := func(name string, want time.Time) {
+		t.Helper()
+		until, err := time.Parse(time.RFC3339, textOf(w.threadItem(t, m.ThreadID), "open_until"))
+		if late := until.Sub(want); err != nil || late < -2*time.Second || late > 2*time.Second {
+			t.Errorf("%s: open until %s, %v; want %s", name, until, err, want)
+		}
+	}
+	check("a turn is under way", w.now().Add(5*time.Minute))
+	w.elapse(t, 30*time.Second)
+	marked := w.readMessage(t, m.MessageID).MarkedAt
+	check("quiet", marked.Add(conversation.DefaultInactivity+5*time.Minute))
+	w.pass(30 * time.Minute)
+	if _, err := w.look().Advance(w.ctx, w.workspace, m.ThreadID); err != nil {
+		t.Fatal(err)
+	}
+	attempt := w.readThread(t, m.ThreadID).Attempt
+	if attempt == nil {
+		t.Fatal("no follow-up is sent")
+	}
+	check("an answer is awaited", attempt.AnswerBy.Add(5*time.Minute))
+	w.writes(t, w.message("Yes"))
+	check("it is answered", w.now().Add(5*time.Minute))
 }
 
 // A call whose follow-up nobody sends any more, as its state machine is gone, is the sweep's.

@@ -50,7 +50,7 @@ func (t Threads) look(ctx context.Context, thread conversation.ThreadRecord) (St
 		return Step{Next: StepDone}, nil
 	case thread.Attempt != nil && thread.Attempt.Status == conversation.FollowUpPending:
 		return t.settleFollowUp(ctx, thread)
-	case thread.Claim != nil || len(thread.Unanswered) > 0 || len(thread.Unmarked) > 0:
+	case isUnderWay(thread):
 		return t.settleTurn(ctx, thread)
 	}
 	optedOut, err := t.Store.OptedOut(ctx, thread.WorkspaceID, keyOf(thread))
