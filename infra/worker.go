@@ -57,17 +57,22 @@ var (
 		{Bucket: true, Actions: []string{"s3:ListBucket"}},
 	}
 
-	// finishThreads is what the steps of a text conversation need, which includes sending.
-	finishThreads = []httpapi.Grant{
+	// converse is what a turn of a text conversation needs.
+	converse = []httpapi.Grant{
 		{Table: dynamo.Conversations, Index: dynamo.ByThread, Actions: []string{"dynamodb:Query"}},
 		{Table: dynamo.Conversations, Actions: []string{
-			"dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem",
+			"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem",
 		}},
 		{Table: dynamo.Workspaces, Actions: []string{"dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:GetItem"}},
-		{Table: dynamo.Counters, Actions: []string{"dynamodb:UpdateItem"}}, // the follow-ups of a day
 		{Prefix: dynamo.FieldsPrefix, Actions: []string{"s3:GetObject", "s3:PutObject"}},
 		askCarrier,
 	}
+
+	// finishThreads is what the steps of a text conversation need.
+	finishThreads = append([]httpapi.Grant{
+		{Table: dynamo.Conversations, Actions: []string{"dynamodb:DeleteItem"}}, // the pointer to the open one
+		{Table: dynamo.Counters, Actions: []string{"dynamodb:UpdateItem"}},      // the follow-ups of a day
+	}, converse...)
 
 	// finishCalls is what the steps of a call's life need beside that: a follow-up of a call
 	// is a text conversation.
@@ -96,7 +101,7 @@ var workers = []worker{
 	{advanceCall, "The tasks of the state machine of calls", append([]httpapi.Grant{wakeTasks}, finishCalls...)},
 	{replyToThread, "The assistants' turns in text conversations", append([]httpapi.Grant{
 		{Queue: threadTurns, Actions: []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}},
-	}, finishThreads...)},
+	}, converse...)},
 	{advanceThread, "The tasks of the state machine of text conversations", append([]httpapi.Grant{wakeTasks}, finishThreads...)},
 	{sweep, "Resolves what no state machine does any more", append([]httpapi.Grant{
 		{Table: dynamo.Conversations, Index: dynamo.Open, Actions: []string{"dynamodb:Query"}},
