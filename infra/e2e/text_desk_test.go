@@ -200,9 +200,7 @@ func (d desk) checkClosed(t *testing.T, got conversation.Thread) []conversation.
 		if m.Direction == conversation.Inbound {
 			role = conversation.RoleUser
 		}
-		if m.Content != "" {
-			expected.Transcript = append(expected.Transcript, conversation.Turn{Role: role, Content: m.Content})
-		}
+		expected.Transcript = append(expected.Transcript, conversation.Turn{Role: role, Content: m.Content})
 		whole := m
 		whole.WorkspaceID, whole.AssistantID, whole.AssistantName = d.ws, assistantID, "Reception"
 		whole.Channel, whole.ThreadID, whole.Customer = got.Channel, got.ThreadID, customer

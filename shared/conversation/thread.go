@@ -68,7 +68,7 @@ type Thread struct {
 
 	Customer    *Customer    `json:"customer,omitzero" block:"customer"`
 	Costs       *ThreadCosts `json:"costs,omitzero" block:"costs"`
-	Transcript  []Turn       `json:"transcript,omitzero" block:"transcript"`
+	Transcript  []Turn       `json:"transcript,omitzero" block:"transcript" doc:"A turn for each message. Its content is empty where a message has media alone."`
 	Analysis    *Analysis    `json:"analysis,omitzero" block:"analysis"`
 	Evaluations []Evaluation `json:"evaluations,omitzero" block:"evaluations"`
 	FollowUps   []FollowUp   `json:"follow_ups,omitzero" block:"follow_ups"`

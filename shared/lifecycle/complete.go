@@ -164,7 +164,7 @@ func (t Threads) judgeAgain(ctx context.Context, call conversation.CallRecord, w
 		return call.Evaluations
 	}
 	said := saidIn(call, ws, assistant, t.Now())
-	said.Turns = slices.Concat(said.Turns, turnsOf(messages))
+	said.Turns = slices.Concat(said.Turns, turnsOf(t.worded(messages)))
 	thinker, err := t.Agent(cmp.Or(assistant.Model, ws.Model))
 	var again []conversation.Evaluation
 	if err == nil {

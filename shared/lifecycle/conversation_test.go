@@ -12,8 +12,8 @@ import (
 )
 
 // What customers say to their carrier is none of the agent's business: a STOP must not be
-// judged as the customer's last word. The transcript has it all the same.
-func TestAgentHearsNoKeywords(t *testing.T) {
+// judged as the customer's last word. Nor are pictures. The transcript has all of them.
+func TestAgentHearsWords(t *testing.T) {
 	p := Parts{
 		Carriers: map[string]carrier.Carrier{carrier.SimulatorName: carrier.NewSimulator(aws.Config{}, "", nil)},
 		Now:      time.Now,
@@ -39,7 +39,7 @@ func TestAgentHearsNoKeywords(t *testing.T) {
 	if want := []string{"user: That did not answer my question.", "assistant: STOP", "user: please stop by tomorrow"}; !slices.Equal(heard, want) {
 		t.Errorf("the agent hears %q, want %q", heard, want)
 	}
-	if got := said(turnsOf(messages)); len(got) != 5 || got[4] != "user: stop" {
-		t.Errorf("the transcript is %q, want all that has words", got)
+	if got := said(turnsOf(messages)); len(got) != len(messages) || got[3] != "user: " || got[5] != "user: stop" {
+		t.Errorf("the transcript is %q, want a turn for each message", got)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"parley/shared/conversation"
@@ -105,11 +104,9 @@ func toRecover(assistant conversation.AssistantConfig, evaluations []conversatio
 	return failed
 }
 
-// spoke tells whether the customer said anything in words, but for words to the carrier.
+// spoke tells whether the customer said anything that can be judged.
 func (p Parts) spoke(messages []conversation.MessageRecord) bool {
-	return slices.ContainsFunc(messages, func(m conversation.MessageRecord) bool {
-		return m.Direction == conversation.Inbound && strings.TrimSpace(m.Content) != "" && !p.isKeyword(m)
-	})
+	return slices.ContainsFunc(p.worded(messages), func(m conversation.MessageRecord) bool { return m.Direction == conversation.Inbound })
 }
 
 // lastSaid is the last message with words.

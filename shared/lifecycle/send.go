@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -247,24 +248,27 @@ func messageCosts(ws conversation.Workspace, channel conversation.Channel) *conv
 	return &conversation.MessageCosts{Currency: ws.Currency, Total: total}
 }
 
-// conversationOf is what an agent is told of a conversation: these messages, in this order,
-// but for the customer's words to the carrier (STOP and its kin), and the assistant's prompt
-// with its variables filled in.
+// conversationOf is what an agent is told of a conversation: what these messages say, in this
+// order, and the assistant's prompt with its variables filled in.
 func (p Parts) conversationOf(ws conversation.Workspace, assistant conversation.AssistantConfig, t conversation.ThreadRecord, messages []conversation.MessageRecord) agent.Conversation {
 	who := conversation.CallRecord{Call: conversation.Call{Customer: t.Customer}, Number: t.Number} // no call, and so no call's variables
 	return agent.Conversation{
 		Prompt: conversation.Render(assistant.Prompt, variables(ws, who, p.Now())),
-		Turns:  turnsOf(slices.DeleteFunc(slices.Clone(messages), p.isKeyword)),
+		Turns:  turnsOf(p.worded(messages)),
 	}
 }
 
-// isKeyword tells whether a message is a word to the carrier.
-func (p Parts) isKeyword(m conversation.MessageRecord) bool {
-	by, ok := p.Carriers[m.Carrier]
-	return ok && m.Direction == conversation.Inbound && by.Keyword(m.Content) != ""
+// worded are the messages that say something to be answered or judged: neither media alone
+// nor a customer's word to the carrier (STOP and its kin).
+func (p Parts) worded(messages []conversation.MessageRecord) []conversation.MessageRecord {
+	return slices.DeleteFunc(slices.Clone(messages), func(m conversation.MessageRecord) bool {
+		by, ok := p.Carriers[m.Carrier]
+		isKeyword := ok && m.Direction == conversation.Inbound && by.Keyword(m.Content) != ""
+		return strings.TrimSpace(m.Content) == "" || isKeyword
+	})
 }
 
-// turnsOf is the transcript of messages. One without a text (media alone) says nothing.
+// turnsOf is the transcript of messages: a turn for each, empty for media alone.
 func turnsOf(messages []conversation.MessageRecord) []conversation.Turn {
 	turns := []conversation.Turn{}
 	for _, m := range messages {
@@ -272,9 +276,7 @@ func turnsOf(messages []conversation.MessageRecord) []conversation.Turn {
 		if m.Direction == conversation.Inbound {
 			role = conversation.RoleUser
 		}
-		if m.Content != "" {
-			turns = append(turns, conversation.Turn{Role: role, Content: m.Content})
-		}
+		turns = append(turns, conversation.Turn{Role: role, Content: m.Content})
 	}
 	return turns
 }
