@@ -741,7 +741,7 @@ func (m *textModel) wrongNew(message conversation.MessageRecord) string {
 		return "nobody has claimed it"
 	case outbound && message.CallID != "" && m.hasOptedOut(keyOf(thread)):
 		return "a text is stored after an opt-out"
-	case outbound && message.CallID != "" && !slices.ContainsFunc(m.wanted, func(one wanted) bool { return one.CallID == message.CallID }):
+	case outbound && message.CallID != "" && message.MessageID == followUpOf(m.callNow(message.CallID)):
 		return m.countFollowUp(message.Address)
 	}
 	return ""
@@ -755,6 +755,24 @@ func (m *textModel) threadNow(threadID conversation.ThreadID) (conversation.Thre
 	}
 	thread, _, err := dynamo.ThreadImage(image)
 	return thread, err
+}
+
+// callNow reads a call, whatever befalls others' requests.
+func (m *textModel) callNow(callID conversation.CallID) conversation.CallRecord {
+	image, err := attributevalue.MarshalMapJSON(m.item(m, m.names.ConversationsTable, "call", string(callID)))
+	if err != nil {
+		m.Fatalf("%v", err)
+	}
+	call, _, err := dynamo.CallImage(image)
+	if err != nil {
+		m.Fatalf("%v", err)
+	}
+	return call
+}
+
+// followUpOf is the message that a completed call's follow-up is.
+func followUpOf(call conversation.CallRecord) conversation.MessageID {
+	return conversation.DerivedMessageID(call.WorkspaceID, "follow-up "+string(call.CallID), call.CompletedAt)
 }
 
 // countFollowUp says what is wrong with a follow-up to a customer; "" is nothing.
@@ -1131,7 +1149,7 @@ func (m *textModel) ended() {
 	for _, ph := range m.over {
 		call := m.read(m, ph.CallID)
 		status := strings.TrimSuffix(statusOf(call.CallRecord), " by sms")
-		switch sent := m.asked(conversation.DerivedMessageID(m.workspace, "follow-up "+string(ph.CallID), call.CompletedAt)); {
+		switch sent := m.asked(followUpOf(call.CallRecord)); {
 		case call.CompletedAt.IsZero() || status == "pending":
 			m.Fatalf("call %s has not come to its end: %+v", ph.CallID, call)
 		case followedUp[ph.CallID] && (status == "" || status == "skipped"), sent > 0 && (status == "" || status == "skipped"):
