@@ -42,8 +42,8 @@ var sizes = map[string]size{
 	sweep:       {512, 290},
 	// A batch is posted at once; a receiver has 10 s, and the tables and keys some more.
 	deliverWebhook: {512, 30},
-	// A turn waits for the customer's last words for up to 20 s, for the agent for 26, and
-	// for the carrier for 8.
+	// A turn waits for another that leads it, or for the customer's last words, for up to 36 s,
+	// then for the agent for 26, and for the carrier for 8.
 	replyToThread: {512, 90},
 	advanceThread: {512, 120},
 	retryWebhook:  {512, 30},

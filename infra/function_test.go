@@ -54,6 +54,7 @@ func TestFunctions(t *testing.T) {
 				SimulatorFunction: "parley-prod-simulate-carrier", SimulatorQueueURL: "SimulatorSteps", SimulatorSecret: "parley-prod-simulator-secret",
 				ThreadLifecycle:  "arn:AWS::Partition:states:AWS::Region:AWS::AccountId:stateMachine:parley-prod-thread-lifecycle",
 				TurnQueueURL:     "ThreadTurns",
+				MarkQueueURL:     "ThreadMarks",
 				CallLifecycle:    "arn:AWS::Partition:states:AWS::Region:AWS::AccountId:stateMachine:parley-prod-call-lifecycle",
 				DeliveryQueueURL: "WebhookDeliveries", WebhookKey: "WebhookKey.Arn",
 				WebhookRetry: "arn:AWS::Partition:states:AWS::Region:AWS::AccountId:stateMachine:parley-prod-webhook-retry",

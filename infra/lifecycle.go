@@ -48,28 +48,35 @@ func newQueue(stack awscdk.Stack, name string, visibility awscdk.Duration) awssq
 	})
 }
 
-// newLifecycles connects the workers: the simulator's queue to the simulator, that of the
-// turns to reply-to-thread, the state machines to advance-call and advance-thread, the
-// clock to the sweep. A turn mostly waits, so a batch of them shares one function.
-func newLifecycles(stack awscdk.Stack, stage Stage, steps, turns awssqs.Queue, functions map[string]awslambda.Function) {
-	awslambda.NewCfnEventSourceMapping(stack, jsii.String("SimulatorStepsSource"), &awslambda.CfnEventSourceMappingProps{
-		FunctionName:          functions[simulateCarrier].FunctionName(),
-		EventSourceArn:        steps.QueueArn(),
-		BatchSize:             jsii.Number(10),
-		FunctionResponseTypes: jsii.Strings("ReportBatchItemFailures"),
-	})
-	awslambda.NewCfnEventSourceMapping(stack, jsii.String("ThreadTurnsSource"), &awslambda.CfnEventSourceMappingProps{
-		FunctionName:          functions[replyToThread].FunctionName(),
-		EventSourceArn:        turns.QueueArn(),
-		BatchSize:             jsii.Number(10),
-		FunctionResponseTypes: jsii.Strings("ReportBatchItemFailures"),
-		ScalingConfig: &awslambda.CfnEventSourceMapping_ScalingConfigProperty{
-			MaximumConcurrency: jsii.Number(stage.TurnConcurrency),
-		},
-	})
+// markConcurrency is how many batches of ten event marks are made at once: the fewest that AWS
+// allows, as each takes milliseconds.
+const markConcurrency = 2
+
+// newLifecycles connects the workers: the simulator's queue to the simulator, those of turns
+// and marks to reply-to-thread, the state machines to advance-call and advance-thread, the
+// clock to the sweep. A turn mostly waits, so a batch of them shares one function; marks have
+// functions of their own, so that they don't wait for slow turns.
+func newLifecycles(stack awscdk.Stack, stage Stage, queues map[string]awssqs.Queue, functions map[string]awslambda.Function) {
+	newQueueSource(stack, "SimulatorStepsSource", queues[simulatorSteps], functions[simulateCarrier], 0)
+	newQueueSource(stack, "ThreadTurnsSource", queues[threadTurns], functions[replyToThread], stage.TurnConcurrency)
+	newQueueSource(stack, "ThreadMarksSource", queues[threadMarks], functions[replyToThread], markConcurrency)
 	newStateMachine(stack, stage, callLifecycle, callLifecycleASL, map[string]awslambda.Function{"AdvanceCall": functions[advanceCall]})
 	newStateMachine(stack, stage, threadLifecycle, threadLifecycleASL, map[string]awslambda.Function{"AdvanceThread": functions[advanceThread]})
 	newSchedule(stack, "SweepSchedule", "rate(5 minutes)", functions[sweep])
+}
+
+// newQueueSource gives a function what is in a queue, ten messages at once, in so many batches
+// at a time; 0 is no bound.
+func newQueueSource(stack awscdk.Stack, id string, queue awssqs.Queue, function awslambda.Function, concurrency int) {
+	source := awslambda.NewCfnEventSourceMapping(stack, jsii.String(id), &awslambda.CfnEventSourceMappingProps{
+		FunctionName:          function.FunctionName(),
+		EventSourceArn:        queue.QueueArn(),
+		BatchSize:             jsii.Number(10),
+		FunctionResponseTypes: jsii.Strings("ReportBatchItemFailures"),
+	})
+	if concurrency > 0 {
+		source.SetScalingConfig(&awslambda.CfnEventSourceMapping_ScalingConfigProperty{MaximumConcurrency: jsii.Number(concurrency)})
+	}
 }
 
 // newStateMachine makes a state machine of a definition in which ${Name} stands for the

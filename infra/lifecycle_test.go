@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"parley/shared/dynamo"
+	"parley/shared/lifecycle"
 	"parley/shared/settings"
 )
 
@@ -19,7 +21,6 @@ import (
 func TestEventSources(t *testing.T) {
 	tm := prod(t)
 	type source struct {
-		From                       string
 		BatchSize                  int
 		StartingPosition           string
 		BisectBatchOnFunctionError bool
@@ -49,20 +50,21 @@ func TestEventSources(t *testing.T) {
 				t.Errorf("got metrics %v, want those of events, for the alarms", p.MetricsConfig.Metrics)
 			}
 		}
-		got[tm.text(p.FunctionName)] = source{
-			tm.text(p.EventSourceArn), p.BatchSize, p.StartingPosition, p.BisectBatchOnFunctionError, p.FunctionResponseTypes,
+		got[tm.text(p.EventSourceArn)+" > "+tm.text(p.FunctionName)] = source{
+			p.BatchSize, p.StartingPosition, p.BisectBatchOnFunctionError, p.FunctionResponseTypes,
 			p.MaximumRetryAttempts > 0 && p.MaximumRecordAgeInSeconds > 0 && p.MaximumRecordAgeInSeconds <= 24*60*60,
 			kept, p.ScalingConfig.MaximumConcurrency,
 		}
 	}
 	reports := []string{"ReportBatchItemFailures"}
 	want := map[string]source{
-		"startlifecycles": {dynamo.Conversations + ".StreamArn", 100, "TRIM_HORIZON", true, reports, true, "Objects.Arn", 0},
-		"publishevents":   {dynamo.Conversations + ".StreamArn", 100, "TRIM_HORIZON", true, reports, true, "Objects.Arn", 0},
-		// The queues bound these.
-		"replytothread":   {From: threadTurns + ".Arn", BatchSize: 10, FunctionResponseTypes: reports, MaximumConcurrency: 3},
-		"simulatecarrier": {From: simulatorSteps + ".Arn", BatchSize: 10, FunctionResponseTypes: reports},
-		"deliverwebhook":  {From: settings.DeliveryQueue + ".Arn", BatchSize: 10, FunctionResponseTypes: reports, MaximumConcurrency: 5},
+		dynamo.Conversations + ".StreamArn > startlifecycles": {100, "TRIM_HORIZON", true, reports, true, "Objects.Arn", 0},
+		dynamo.Conversations + ".StreamArn > publishevents":   {100, "TRIM_HORIZON", true, reports, true, "Objects.Arn", 0},
+		// The queues bound these. Marks don't wait for turns.
+		threadTurns + ".Arn > replytothread":             {BatchSize: 10, FunctionResponseTypes: reports, MaximumConcurrency: 2},
+		threadMarks + ".Arn > replytothread":             {BatchSize: 10, FunctionResponseTypes: reports, MaximumConcurrency: 2},
+		simulatorSteps + ".Arn > simulatecarrier":        {BatchSize: 10, FunctionResponseTypes: reports},
+		settings.DeliveryQueue + ".Arn > deliverwebhook": {BatchSize: 10, FunctionResponseTypes: reports, MaximumConcurrency: 5},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("event sources (-want +got):\n%s", diff)
@@ -100,13 +102,14 @@ func TestQueues(t *testing.T) {
 	for id, r := range tm.service.of("AWS::SQS::Queue") {
 		queues[generated.ReplaceAllString(id, "")] = r
 	}
-	want := []string{simulatorSteps, simulatorSteps + "Failed", threadTurns, threadTurns + "Failed", settings.DeliveryQueue, settings.DeliveryQueue + "Failed"}
+	want := []string{simulatorSteps, simulatorSteps + "Failed", threadMarks, threadMarks + "Failed", threadTurns, threadTurns + "Failed", settings.DeliveryQueue, settings.DeliveryQueue + "Failed"}
 	if names := slices.Sorted(maps.Keys(queues)); !slices.Equal(names, want) {
 		t.Fatalf("got queues %v, want %v", names, want)
 	}
 	for name, atLeast := range map[string]float64{
 		simulatorSteps:         sizes[simulateCarrier].seconds,
-		threadTurns:            sizes[replyToThread].seconds,      // and two tries fit into a turn's time
+		threadTurns:            sizes[replyToThread].seconds,
+		threadMarks:            sizes[replyToThread].seconds,
 		settings.DeliveryQueue: 6 * sizes[deliverWebhook].seconds, // as AWS asks for, since a batch may wait for a free function
 	} {
 		queue := as[struct {
@@ -129,6 +132,24 @@ func TestQueues(t *testing.T) {
 		}](t, queues[name+"Failed"].Properties)
 		if failed.MessageRetentionPeriod != 14*24*60*60 || !failed.SqsManagedSseEnabled {
 			t.Errorf("%s: got %+v, want two weeks, encrypted", name, failed)
+		}
+	}
+}
+
+// A turn that failed is tried twice more before it is taken for dead, unless the stage is
+// scaled; and when a turn, or its claim, is taken for dead, its function has ended.
+func TestTurnsAreTriedAgain(t *testing.T) {
+	function := time.Duration(sizes[replyToThread].seconds) * time.Second
+	if lifecycle.TurnVisibility <= function {
+		t.Errorf("got a visibility of %s, want more than the function's %s", lifecycle.TurnVisibility, function)
+	}
+	for scale, want := range map[lifecycle.Scale]int{1: 3, 60: 1} {
+		dead, tries := scale.Turn(), 0
+		for at := scale.Of(15 * time.Second); at < dead; at += lifecycle.TurnVisibility { // after the message
+			tries++
+		}
+		if tries != want || dead <= function {
+			t.Errorf("scale %d: got %d tries within %s, want %d, and more than the function's %s", scale, tries, dead, want, function)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"parley/shared/config"
 	"parley/shared/httpapi"
+	"parley/shared/lifecycle"
 	"parley/shared/settings"
 )
 
@@ -28,10 +29,9 @@ func newServiceStack(app constructs.Construct, stage Stage, data *dataStack) aws
 	steps := newQueue(stack, simulatorSteps, awscdk.Duration_Minutes(jsii.Number(1)))
 	// As long as AWS asks for: six times what the function may take.
 	deliveries := newQueue(stack, settings.DeliveryQueue, awscdk.Duration_Minutes(jsii.Number(3)))
-	// Just longer than the function: a turn that failed is to come again before the sweep
-	// takes it for dead.
-	turns := newQueue(stack, threadTurns, awscdk.Duration_Seconds(jsii.Number(100)))
-	queues := map[string]awssqs.Queue{simulatorSteps: steps, settings.DeliveryQueue: deliveries, threadTurns: turns}
+	visibility := awscdk.Duration_Seconds(jsii.Number(lifecycle.TurnVisibility.Seconds()))
+	turns, marks := newQueue(stack, threadTurns, visibility), newQueue(stack, threadMarks, visibility)
+	queues := map[string]awssqs.Queue{simulatorSteps: steps, settings.DeliveryQueue: deliveries, threadTurns: turns, threadMarks: marks}
 	newSimulatorSecret(stack, stage)
 	env := data.environment()
 	env[config.BaseURL] = api.baseURL
@@ -44,6 +44,7 @@ func newServiceStack(app constructs.Construct, stage Stage, data *dataStack) aws
 	env[config.CallLifecycle] = machineARN(stack, stage, callLifecycle)
 	env[config.ThreadLifecycle] = machineARN(stack, stage, threadLifecycle)
 	env[config.TurnQueueURL] = turns.QueueUrl()
+	env[config.MarkQueueURL] = marks.QueueUrl()
 	env[config.WebhookRetry] = machineARN(stack, stage, webhookRetry)
 
 	arn := func(g httpapi.Grant) *string {
@@ -74,7 +75,7 @@ func newServiceStack(app constructs.Construct, stage Stage, data *dataStack) aws
 	for _, name := range []string{startLifecycles, publishEvents} {
 		sources[name] = newStreamSource(stack, name+"-source", data, made[name])
 	}
-	newLifecycles(stack, stage, steps, turns, made)
+	newLifecycles(stack, stage, queues, made)
 	newWebhooks(stack, stage, deliveries, made)
 	newAlarms(stack, stage, api, queues, sources)
 	return stack

@@ -28,7 +28,7 @@ type Stage struct {
 	// TurnConcurrency is how many batches of ten turns of text conversations run at once.
 	TurnConcurrency int
 	// DeliveryConcurrency is how many batches of webhooks' first attempts are made at once.
-	// The default leaves half of a new account's ten executions to all else.
+	// The defaults leave room for the API in a new account's ten executions.
 	DeliveryConcurrency int
 	// ReserveDeliveries sets that many executions aside for them, and as many for the later
 	// attempts, and keeps both from taking more. A new account has none to set aside.
@@ -49,7 +49,7 @@ func readStage(node constructs.Node, functions string) (Stage, error) {
 	}
 	timeScale, scaleErr := contextNumber(node, "timeScale", 1, 1, 3600)
 	deliveries, deliveriesErr := contextNumber(node, "deliveryConcurrency", 5, 2, 1000)
-	turns, turnsErr := contextNumber(node, "turnConcurrency", 3, 2, 1000)
+	turns, turnsErr := contextNumber(node, "turnConcurrency", 2, 2, 1000)
 	return Stage{
 		Name: name, BaseURL: baseURL, TimeScale: timeScale, Functions: functions,
 		TurnConcurrency:     turns,

@@ -16,10 +16,10 @@ func TestReadStage(t *testing.T) {
 		want    Stage
 		wantErr []string // substrings; none: no error
 	}{
-		"name only":       {context: map[string]any{"stage": "prod"}, want: Stage{Name: "prod", TimeScale: 1, TurnConcurrency: 3, DeliveryConcurrency: 5}},
-		"base URL":        {context: map[string]any{"stage": "p-1", "baseUrl": "https://api.example.com"}, want: Stage{Name: "p-1", BaseURL: "https://api.example.com", TimeScale: 1, TurnConcurrency: 3, DeliveryConcurrency: 5}},
-		"more context":    {context: map[string]any{"stage": "prod", "timeScale": "60", "other": true}, want: Stage{Name: "prod", TimeScale: 60, TurnConcurrency: 3, DeliveryConcurrency: 5}},
-		"deliveries":      {context: map[string]any{"stage": "prod", "deliveryConcurrency": "50"}, want: Stage{Name: "prod", TimeScale: 1, TurnConcurrency: 3, DeliveryConcurrency: 50, ReserveDeliveries: true}},
+		"name only":       {context: map[string]any{"stage": "prod"}, want: Stage{Name: "prod", TimeScale: 1, TurnConcurrency: 2, DeliveryConcurrency: 5}},
+		"base URL":        {context: map[string]any{"stage": "p-1", "baseUrl": "https://api.example.com"}, want: Stage{Name: "p-1", BaseURL: "https://api.example.com", TimeScale: 1, TurnConcurrency: 2, DeliveryConcurrency: 5}},
+		"more context":    {context: map[string]any{"stage": "prod", "timeScale": "60", "other": true}, want: Stage{Name: "prod", TimeScale: 60, TurnConcurrency: 2, DeliveryConcurrency: 5}},
+		"deliveries":      {context: map[string]any{"stage": "prod", "deliveryConcurrency": "50"}, want: Stage{Name: "prod", TimeScale: 1, TurnConcurrency: 2, DeliveryConcurrency: 50, ReserveDeliveries: true}},
 		"no name":         {context: map[string]any{}, wantErr: []string{`context stage: got ""`}},
 		"upper case":      {context: map[string]any{"stage": "Prod"}, wantErr: []string{`context stage: got "Prod"`}},
 		"dash at the end": {context: map[string]any{"stage": "prod-"}, wantErr: []string{`context stage`}},

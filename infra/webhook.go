@@ -6,7 +6,6 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
-	"github.com/aws/jsii-runtime-go"
 )
 
 //go:embed statemachines/webhook-retry.asl.json
@@ -18,14 +17,6 @@ var webhookRetryASL string
 // that they never take the first ones' room; the machine waits patiently for theirs, which
 // is bounded where it is set aside.
 func newWebhooks(stack awscdk.Stack, stage Stage, deliveries awssqs.Queue, functions map[string]awslambda.Function) {
-	awslambda.NewCfnEventSourceMapping(stack, jsii.String("DeliveriesSource"), &awslambda.CfnEventSourceMappingProps{
-		FunctionName:          functions[deliverWebhook].FunctionName(),
-		EventSourceArn:        deliveries.QueueArn(),
-		BatchSize:             jsii.Number(10),
-		FunctionResponseTypes: jsii.Strings("ReportBatchItemFailures"),
-		ScalingConfig: &awslambda.CfnEventSourceMapping_ScalingConfigProperty{
-			MaximumConcurrency: jsii.Number(stage.DeliveryConcurrency),
-		},
-	})
+	newQueueSource(stack, "DeliveriesSource", deliveries, functions[deliverWebhook], stage.DeliveryConcurrency)
 	newStateMachine(stack, stage, webhookRetry, webhookRetryASL, map[string]awslambda.Function{"RetryWebhook": functions[retryWebhook]})
 }

@@ -101,7 +101,7 @@ func TestAlarms(t *testing.T) {
 	want := []string{
 		"AWS/ApiGateway 5xx Api", "AWS/Lambda Errors parley-prod-sweep", "AWS/SQS ApproximateAgeOfOldestMessage WebhookDeliveries.QueueName",
 	}
-	for _, queue := range []string{"SimulatorSteps", "ThreadTurns", "WebhookDeliveries"} {
+	for _, queue := range []string{"SimulatorSteps", "ThreadMarks", "ThreadTurns", "WebhookDeliveries"} {
 		want = append(want, "AWS/SQS ApproximateNumberOfMessagesVisible "+queue+"Failed.QueueName")
 	}
 	for _, machine := range []string{callLifecycle, threadLifecycle, webhookRetry} {

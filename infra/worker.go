@@ -22,6 +22,7 @@ const (
 const (
 	simulatorSteps  = "SimulatorSteps"   // queue
 	threadTurns     = "ThreadTurns"      // queue
+	threadMarks     = "ThreadMarks"      // queue
 	callLifecycle   = "call-lifecycle"   // state machine
 	threadLifecycle = "thread-lifecycle" // state machine
 	webhookRetry    = "webhook-retry"    // state machine
@@ -96,11 +97,13 @@ var workers = []worker{
 		{Machine: threadLifecycle, Actions: []string{"states:StartExecution"}},
 		{Table: dynamo.Workspaces, Actions: []string{"dynamodb:BatchGetItem"}},
 		{Queue: threadTurns, Actions: []string{"sqs:SendMessage"}},
+		{Queue: threadMarks, Actions: []string{"sqs:SendMessage"}},
 		wakeTasks,
 	}, readStream...)},
 	{advanceCall, "The tasks of the state machine of calls", append([]httpapi.Grant{wakeTasks}, finishCalls...)},
 	{replyToThread, "The assistants' turns in text conversations", append([]httpapi.Grant{
 		{Queue: threadTurns, Actions: []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}},
+		{Queue: threadMarks, Actions: []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}},
 	}, converse...)},
 	{advanceThread, "The tasks of the state machine of text conversations", append([]httpapi.Grant{wakeTasks}, finishThreads...)},
 	{sweep, "Resolves what no state machine does any more", append([]httpapi.Grant{

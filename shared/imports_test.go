@@ -30,7 +30,7 @@ var arrows = map[string][]string{
 	"shared/settings":     {"shared/httpapi", "shared/webhook", "shared/dynamo", "shared/carrier", "shared/conversation", "shared/config"},
 	"shared":              {}, // this test
 	"functions":           product,
-	"infra":               {"shared/httpapi", "shared/settings", "shared/dynamo", "shared/config"},
+	"infra":               {"shared/httpapi", "shared/settings", "shared/lifecycle", "shared/dynamo", "shared/config"},
 	"infra/local":         append(product, "shared/emulator"),
 	"infra/workspace":     append(product, "shared/emulator"),
 	"infra/replay":        append(product, "shared/emulator"),

@@ -16,6 +16,6 @@ func main() {
 	lambda.Start(lifecycle.NewParts(aws, cfg, nil).Follow(
 		lifecycle.NewMachine(aws, cfg.CallLifecycle),
 		lifecycle.NewMachine(aws, cfg.ThreadLifecycle),
-		lifecycle.TurnQueue{Client: sqs.NewFromConfig(aws), URL: cfg.TurnQueueURL},
+		lifecycle.TurnQueues{Client: sqs.NewFromConfig(aws), Turns: cfg.TurnQueueURL, Marks: cfg.MarkQueueURL},
 	))
 }

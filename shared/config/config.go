@@ -26,6 +26,7 @@ const (
 	CallLifecycle      = "CALL_LIFECYCLE"
 	ThreadLifecycle    = "THREAD_LIFECYCLE"
 	TurnQueueURL       = "TURN_QUEUE_URL"
+	MarkQueueURL       = "MARK_QUEUE_URL"
 	DeliveryQueueURL   = "DELIVERY_QUEUE_URL"
 	WebhookKey         = "WEBHOOK_KEY"
 	WebhookRetry       = "WEBHOOK_RETRY"
@@ -47,6 +48,7 @@ type Config struct {
 	CallLifecycle      string // ARN of the state machine of calls
 	ThreadLifecycle    string // ARN of the state machine of text conversations
 	TurnQueueURL       string // of the assistants' turns in text conversations
+	MarkQueueURL       string // of the event marks of customers' messages
 	DeliveryQueueURL   string // of webhooks' deliveries
 	WebhookKey         string // ARN of the KMS key that seals webhooks' secrets
 	WebhookRetry       string // ARN of the state machine of deliveries that failed at first
@@ -76,6 +78,7 @@ func Load(getenv func(string) string) (Config, error) {
 		CallLifecycle:      get(CallLifecycle),
 		ThreadLifecycle:    get(ThreadLifecycle),
 		TurnQueueURL:       get(TurnQueueURL),
+		MarkQueueURL:       get(MarkQueueURL),
 		DeliveryQueueURL:   get(DeliveryQueueURL),
 		WebhookKey:         get(WebhookKey),
 		WebhookRetry:       get(WebhookRetry),

@@ -9,7 +9,7 @@ func environment() map[string]string {
 	return map[string]string{
 		ConversationsTable: "c", WorkspacesTable: "w", DeliveriesTable: "d", CountersTable: "n",
 		Bucket: "b", BaseURL: "https://api.example.com/", TimeScale: "60",
-		SimulatorFunction: "f", SimulatorQueueURL: "q", SimulatorSecret: "s", CallLifecycle: "m", ThreadLifecycle: "t", TurnQueueURL: "u",
+		SimulatorFunction: "f", SimulatorQueueURL: "q", SimulatorSecret: "s", CallLifecycle: "m", ThreadLifecycle: "t", TurnQueueURL: "u", MarkQueueURL: "x",
 		DeliveryQueueURL: "v", WebhookKey: "k", WebhookRetry: "r", LoopbackWebhooks: "true",
 	}
 }
@@ -20,7 +20,7 @@ func load(env map[string]string) (Config, error) {
 
 func TestLoad(t *testing.T) {
 	got, err := load(environment())
-	want := Config{"c", "w", "d", "n", "b", "https://api.example.com", 60, "f", "q", "s", "m", "t", "u", "v", "k", "r", true}
+	want := Config{"c", "w", "d", "n", "b", "https://api.example.com", 60, "f", "q", "s", "m", "t", "u", "x", "v", "k", "r", true}
 	if err != nil || got != want {
 		t.Errorf("Load = %+v, %v; want %+v", got, err, want)
 	}

@@ -23,11 +23,11 @@ const (
 	// its changes.
 	patience = 5 * time.Minute
 
-	// turnTimeout is how long a turn's reply and marks may take, with all repetitions. What is
-	// older has died.
+	// turnTimeout is how long a turn's reply and marks may take: by then the queue has handed
+	// out an item three times, unless the stage is scaled. What is older has died.
 	turnTimeout = 5 * time.Minute
 	// minTurnTimeout exceeds the life of the function that replies, however the stage is
-	// scaled.
+	// scaled: whoever claimed a turn that long ago has sent its reply, or never will.
 	minTurnTimeout = 100 * time.Second
 	// firstTurn is how long after a conversation's first message it has its reply, as a rule,
 	// and minFirstTurn how long however the stage is scaled, as agents and carriers aren't.
@@ -47,6 +47,11 @@ const (
 	// outcomesTimeout is how long it has for all calls that a conversation follows up.
 	outcomesTimeout = 30 * time.Second
 )
+
+// TurnVisibility is how long after it was taken from the queue of turns, or of marks, an item
+// that failed comes again. It exceeds the timeout of the function that replies, as AWS asks
+// for, by little: a turn is to be tried again before it is taken for dead.
+const TurnVisibility = 100 * time.Second
 
 // Scale divides long durations, so that a stage for trying things out is quick. The zero
 // value divides nothing.

@@ -3,16 +3,15 @@ package lifecycle
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"golang.org/x/sync/errgroup"
 
 	"parley/shared/conversation"
@@ -35,16 +34,19 @@ type threadInput struct {
 	WaitSeconds int                      `json:"wait_seconds"`
 }
 
-// TurnQueue is the queue of turns.
-type TurnQueue struct {
+// TurnQueues are the queue of turns and that of marks, which has functions of its own: turns
+// are slow, and marks must not be late. Both are fair queues: items are grouped by workspace,
+// so that one with many doesn't keep the others waiting.
+type TurnQueues struct {
 	Client *sqs.Client
-	URL    string
+	Turns  string // URL
+	Marks  string // URL
 }
 
 // Follow starts the state machine of each new call and conversation, queues the turn of each
 // new message of a customer, and answers the token that waits for a change. All of it may be
 // done again. A record that fails is reported, and comes again.
-func (p Parts) Follow(calls, threads Machine, turns TurnQueue) func(context.Context, dynamo.StreamEvent) (events.DynamoDBEventResponse, error) {
+func (p Parts) Follow(calls, threads Machine, queues TurnQueues) func(context.Context, dynamo.StreamEvent) (events.DynamoDBEventResponse, error) {
 	return func(ctx context.Context, batch dynamo.StreamEvent) (events.DynamoDBEventResponse, error) {
 		failed := make([]bool, len(batch.Records))
 		group := errgroup.Group{}
@@ -54,7 +56,7 @@ func (p Parts) Follow(calls, threads Machine, turns TurnQueue) func(context.Cont
 				for _, follow := range []func() error{
 					func() error { return p.followCall(ctx, calls, record) },
 					func() error { return p.followThread(ctx, threads, record) },
-					func() error { return p.followMessage(ctx, turns, record) },
+					func() error { return p.followMessage(ctx, queues, record) },
 				} {
 					if err := follow(); err != nil {
 						slog.ErrorContext(ctx, "stream record", "sequence_number", record.Change.SequenceNumber, "error", err)
@@ -115,8 +117,8 @@ func (p Parts) followThread(ctx context.Context, m Machine, record dynamo.Stream
 func seconds(d time.Duration) int { return int(d / time.Second) }
 
 // followMessage queues the turn of a customer's message, and its event mark, both counted
-// from its arrival.
-func (p Parts) followMessage(ctx context.Context, turns TurnQueue, record dynamo.StreamRecord) error {
+// from its arrival: in whole seconds, so that no turn is early, and no mark late.
+func (p Parts) followMessage(ctx context.Context, queues TurnQueues, record dynamo.StreamRecord) error {
 	m, isMessage, err := dynamo.MessageImage(record.Change.NewImage)
 	if err != nil || !isMessage || m.Direction != conversation.Inbound {
 		return err
@@ -127,32 +129,25 @@ func (p Parts) followMessage(ctx context.Context, turns TurnQueue, record dynamo
 	item := TurnItem{WorkspaceID: m.WorkspaceID, ThreadID: m.ThreadID, MessageID: m.MessageID}
 	mark := item
 	mark.MarkOnly = true
-	return turns.send(ctx, map[TurnItem]time.Duration{
-		item: m.ArrivedAt.Add(p.Scale.Of(replyPause)).Sub(p.Now()),
-		mark: m.ArrivedAt.Add(latestMark).Sub(p.Now()),
-	})
+	now := p.Now()
+	due, latest := m.ArrivedAt.Add(p.Scale.Of(replyPause)).Sub(now), m.ArrivedAt.Add(latestMark).Sub(now)
+	return errors.Join(
+		queues.send(ctx, queues.Turns, item, math.Ceil(due.Seconds())),
+		queues.send(ctx, queues.Marks, mark, math.Floor(latest.Seconds())),
+	)
 }
 
-// send queues items, each for after its delay: rounded up to whole seconds, and none if it
-// is over.
-func (q TurnQueue) send(ctx context.Context, items map[TurnItem]time.Duration) error {
-	input := &sqs.SendMessageBatchInput{QueueUrl: &q.URL}
-	for item, delay := range items {
-		body, err := json.Marshal(item)
-		if err != nil {
-			return fmt.Errorf("queue the turn of message %s: %w", item.MessageID, err)
-		}
-		input.Entries = append(input.Entries, types.SendMessageBatchRequestEntry{
-			Id: aws.String(strconv.FormatBool(item.MarkOnly)), MessageBody: aws.String(string(body)),
-			DelaySeconds: int32(math.Ceil(max(0, delay).Seconds())),
+// send queues an item for after a delay, in whole seconds; at once if it is over.
+func (q TurnQueues) send(ctx context.Context, url string, item TurnItem, delay float64) error {
+	body, err := json.Marshal(item)
+	if err == nil {
+		_, err = q.Client.SendMessage(ctx, &sqs.SendMessageInput{
+			QueueUrl: &url, MessageBody: aws.String(string(body)), MessageGroupId: aws.String(string(item.WorkspaceID)),
+			DelaySeconds: int32(max(0, delay)),
 		})
 	}
-	out, err := q.Client.SendMessageBatch(ctx, input)
 	if err != nil {
-		return fmt.Errorf("queue turns: %w", err)
-	}
-	for _, failed := range out.Failed {
-		return fmt.Errorf("queue turns: %s: %s", aws.ToString(failed.Code), aws.ToString(failed.Message))
+		return fmt.Errorf("queue message %s: %w", item.MessageID, err)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func (w *world) follow(t fatal, m *steps, records ...string) []string {
 		}
 		batch.Records = append(batch.Records, one)
 	}
-	answer, err := w.calls.Follow(m.Machine, m.threads(), w.turns.TurnQueue)(w.ctx, batch)
+	answer, err := w.calls.Follow(m.Machine, m.threads(), w.turns.TurnQueues)(w.ctx, batch)
 	if err != nil || answer.BatchItemFailures == nil {
 		t.Fatalf("Follow = %+v, %v; want a list, nil", answer, err)
 	}
@@ -221,8 +221,9 @@ func imageOf(record string) string {
 	return string(r.Change.NewImage)
 }
 
-// A customer's message has two items in the queue: its turn, and its mark, both counted from
-// its arrival.
+// A customer's message has an item in the queue of turns, and one in that of marks, both counted
+// from its arrival and grouped by workspace. No turn is early, and no mark late. What either
+// queue refuses comes again.
 func TestFollowQueuesTurns(t *testing.T) {
 	stage := newStage(t)
 	for name, tt := range map[string]struct {
@@ -233,7 +234,7 @@ func TestFollowQueuesTurns(t *testing.T) {
 		"at once":         {1, 0, seconds(15, 28)},
 		"60 times faster": {60, 0, seconds(1, 28)},
 		"5 s later":       {1, 5 * time.Second, seconds(10, 23)},
-		"4.2 s later":     {1, 4200 * time.Millisecond, seconds(11, 24)},
+		"4.2 s later":     {1, 4200 * time.Millisecond, seconds(11, 23)},
 		"a minute later":  {1, time.Minute, seconds(0, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -249,20 +250,34 @@ func TestFollowQueuesTurns(t *testing.T) {
 			if failed := w.follow(t, m, arrived); len(failed) != 0 {
 				t.Fatalf("failed %v, want none", failed)
 			}
-			queued := map[lifecycle.TurnItem]time.Duration{}
-			for _, item := range w.turns.queued {
-				queued[item.TurnItem] = item.due.Sub(w.now())
-			}
 			item := lifecycle.TurnItem{WorkspaceID: w.workspace, ThreadID: message.ThreadID, MessageID: message.MessageID}
 			mark := item
 			mark.MarkOnly = true
-			if diff := cmp.Diff(map[lifecycle.TurnItem]time.Duration{item: tt.want[0], mark: tt.want[1]}, queued); diff != "" {
+			turn := turnItem{TurnItem: item, url: w.turns.Turns, group: string(w.workspace), due: w.now().Add(tt.want[0])}
+			late := turnItem{TurnItem: mark, url: w.turns.Marks, group: string(w.workspace), due: w.now().Add(tt.want[1])}
+			queued := func() (all []turnItem) {
+				for _, item := range w.turns.queued {
+					all = append(all, *item)
+				}
+				return all
+			}
+			options := cmp.AllowUnexported(turnItem{})
+			if diff := cmp.Diff([]turnItem{turn, late}, queued(), options); diff != "" {
 				t.Errorf("items (-want +got):\n%s", diff)
 			}
 
-			w.turns.answer = func() string { return "ThrottlingException" }
-			if failed := w.follow(t, m, arrived); !slices.Equal(failed, []string{"1"}) {
-				t.Errorf("throttled: failed %v, want the record", failed)
+			for refuses, want := range map[string]turnItem{w.turns.Turns: late, w.turns.Marks: turn} {
+				w.turns.queued = nil
+				w.turns.answer = func(url string) string {
+					if url == refuses {
+						return "ThrottlingException"
+					}
+					return ""
+				}
+				failed := w.follow(t, m, arrived)
+				if diff := cmp.Diff([]turnItem{want}, queued(), options); diff != "" || !slices.Equal(failed, []string{"1"}) {
+					t.Errorf("%s is throttled: failed %v, want the record; items (-want +got):\n%s", refuses, failed, diff)
+				}
 			}
 		})
 	}

@@ -31,11 +31,11 @@ import (
 	"parley/shared/lifecycle"
 )
 
-// turns is the queue of turns, with the function that takes from it: it takes each item when
-// its delay is over, by the world's clock, whoever else is at work by then. An item that
-// fails comes again.
+// turns are the queues of turns and marks, with the function that takes from them: it takes
+// each item when its delay is over, by the world's clock, whoever else is at work by then. An
+// item that fails comes again.
 type turns struct {
-	lifecycle.TurnQueue
+	lifecycle.TurnQueues
 	threads lifecycle.Threads
 	steps   *steps
 	ctx     context.Context
@@ -43,16 +43,18 @@ type turns struct {
 	mu      sync.Mutex
 	queued  []*turnItem
 	now     func() time.Time
-	answer  func() (errorType string) // of SQS; "": none
+	answer  func(url string) (errorType string) // of SQS; "": none
 	sleeper []*sleeper
 	crash   context.CancelFunc // ends all that is at work now
 	alive   context.Context
-	others  int // beside the queue's items: looks, and what else begin began
+	others  int // beside the queues' items: looks, and what else begin began
 }
 
-// turnItem is one item of the queue.
+// turnItem is one item of a queue.
 type turnItem struct {
 	lifecycle.TurnItem
+	url      string
+	group    string
 	due      time.Time
 	received int
 	ended    []time.Time // when it was acknowledged
@@ -66,18 +68,16 @@ type sleeper struct {
 	wake  chan struct{}
 }
 
-// visibility is how long an item that failed stays away, and mostReceives how often it comes
-// in all.
-const (
-	visibility   = 90 * time.Second
-	mostReceives = 5
-)
+// mostReceives is how often an item that fails comes in all.
+const mostReceives = 5
 
 func newTurns(t testing.TB, w *world) *turns {
-	q := &turns{ctx: w.ctx, now: w.now, answer: func() string { return "" }, steps: newSteps(t)}
+	q := &turns{ctx: w.ctx, now: w.now, answer: func(string) string { return "" }, steps: newSteps(t)}
 	q.alive, q.crash = context.WithCancel(context.WithValue(w.ctx, atWork{}, q))
 	t.Cleanup(func() { q.crash() })
-	q.TurnQueue = lifecycle.TurnQueue{URL: "https://queue.example.com/turns", Client: sqs.NewFromConfig(inProcess(q.serve))}
+	q.TurnQueues = lifecycle.TurnQueues{
+		Client: sqs.NewFromConfig(inProcess(q.serve)), Turns: "https://queue.example.com/turns", Marks: "https://queue.example.com/marks",
+	}
 	q.threads = lifecycle.Threads{Parts: w.calls.Parts}
 	q.threads.Wait = q.sleep
 	return q
@@ -86,33 +86,26 @@ func newTurns(t testing.TB, w *world) *turns {
 // serve speaks SQS's protocol, as far as the stream needs it.
 func (q *turns) serve(w http.ResponseWriter, r *http.Request) {
 	var request struct {
-		QueueURL string `json:"QueueUrl"`
-		Entries  []struct {
-			ID           string `json:"Id"`
-			MessageBody  string
-			DelaySeconds int
-		}
+		QueueURL                    string `json:"QueueUrl"`
+		MessageBody, MessageGroupID string
+		DelaySeconds                int
 	}
 	_ = json.NewDecoder(r.Body).Decode(&request)
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	item := &turnItem{url: request.QueueURL, group: request.MessageGroupID, due: q.now().Add(time.Duration(request.DelaySeconds) * time.Second)}
+	problem := q.answer(item.url)
+	if err := json.Unmarshal([]byte(request.MessageBody), &item.TurnItem); err != nil {
+		problem = "InvalidMessageContents"
+	}
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-	if problem := q.answer(); problem != "" {
+	if problem != "" {
 		w.WriteHeader(http.StatusBadRequest)
 		_ = json.NewEncoder(w).Encode(map[string]string{"__type": problem})
 		return
 	}
-	answer := map[string][]map[string]any{"Successful": {}, "Failed": {}}
-	for _, entry := range request.Entries {
-		item := &turnItem{due: q.now().Add(time.Duration(entry.DelaySeconds) * time.Second)}
-		if err := json.Unmarshal([]byte(entry.MessageBody), &item.TurnItem); err != nil {
-			answer["Failed"] = append(answer["Failed"], map[string]any{"Id": entry.ID, "SenderFault": true, "Code": "NotAnItem"})
-			continue
-		}
-		q.queued = append(q.queued, item)
-		answer["Successful"] = append(answer["Successful"], map[string]any{"Id": entry.ID, "MessageId": "m"})
-	}
-	_ = json.NewEncoder(w).Encode(answer)
+	q.queued = append(q.queued, item)
+	_ = json.NewEncoder(w).Encode(map[string]string{"MessageId": "m"})
 }
 
 // sleep is the Wait of those who take a turn: it lasts until elapse lets the time pass.
@@ -176,7 +169,7 @@ func (q *turns) settled() bool {
 		case strings.Contains(one, "lifecycle_test.asleep(") && strings.Contains(state, "[select"):
 			sleeping++
 		case begun && strings.Contains(one, "errgroup.(*Group).Wait(") && strings.Contains(state, "WaitGroup.Wait"):
-		case strings.Contains(one, "lifecycle.Threads.Turns(") && strings.Contains(frames, "sync.(*WaitGroup).Wait"):
+		case strings.Contains(one, "lifecycle.Threads.Turns(") && strings.Contains(state, "WaitGroup.Wait"):
 			working++
 		case strings.HasPrefix(frames, "parley/shared/lifecycle.Threads.see(") && strings.Contains(state, "[chan receive"):
 		default:
@@ -239,6 +232,7 @@ func (w *world) advanceTo(to time.Time) {
 func (q *turns) take(item *turnItem) {
 	item.busy = true
 	item.received++
+	visible := q.now().Add(lifecycle.TurnVisibility)
 	body, _ := json.Marshal(item.TurnItem)
 	alive := q.alive
 	began := make(chan struct{})
@@ -251,7 +245,7 @@ func (q *turns) take(item *turnItem) {
 		if err != nil || len(answer.BatchItemFailures) > 0 || alive.Err() != nil {
 			item.failures++
 			if item.received < mostReceives {
-				item.due = q.now().Add(visibility)
+				item.due = visible
 			}
 			return
 		}

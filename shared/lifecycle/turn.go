@@ -35,16 +35,18 @@ const (
 	latestMark = 28 * time.Second
 	// thinking is how long the agent may take for a reply.
 	thinking = 26 * time.Second
-	// oldClaim is when whoever claimed a turn has sent its reply, or never will: it sends and
-	// records at once, in a function that has ended by then.
-	oldClaim = time.Minute
-	// turnWait is how long an item waits for others. What others haven't finished by then is
-	// looked at again when the queue delivers the item again.
-	turnWait = 20 * time.Second
+	// leadTimeout is how long a turn that is due is left to its leader: one that was there has
+	// thought and sent by then, and one whose item is lost never comes. Between another item
+	// and a leader that comes late, the claim decides.
+	leadTimeout = thinking + carrier.PlaceTimeout
+	// turnWait is how long an item waits for others: long enough to lead itself, if the leader
+	// doesn't come. What isn't over by then is looked at again when the queue delivers the item
+	// again.
+	turnWait = leadTimeout + 2*time.Second
 )
 
-// TurnItem is what the queue of turns holds for each message of a customer, twice: the item
-// that sees to the message's turn, and one that only marks it.
+// TurnItem is what the queues hold for each message of a customer: the queue of turns an item
+// that sees to the message's turn, the queue of marks one that only marks it.
 type TurnItem struct {
 	WorkspaceID conversation.WorkspaceID `json:"workspace_id"`
 	ThreadID    conversation.ThreadID    `json:"thread_id"`
@@ -54,8 +56,9 @@ type TurnItem struct {
 
 // Turns answers customers' messages. A turn is the customer's messages that have no answer
 // yet, and one reply to them. The item of its first message, the leader, holds the turn when
-// it is due; the others wait for it. It claims the turn before it sends, and a claim is sent
-// at most once: one that is left open is closed as if it had been sent.
+// it is due; the others wait for it, and after leadTimeout any of them leads. Who leads claims
+// the turn before it sends, and a claim is sent at most once: one that is left open is closed
+// as if it had been sent.
 //
 // Each message's own item gives it the event mark, with which message.received happens: when
 // its turn is over, not before 15 s (scaled) after its arrival, and 28 s after it at the
@@ -162,7 +165,8 @@ var (
 	errOtherTurn = errors.New("the turn has changed")
 )
 
-// turn returns when the message's turn is over, and leads it if it is the message's to lead.
+// turn returns when the message's turn is over, and leads it if that is the message's to do, or
+// nobody else has done it.
 func (t Threads) turn(ctx context.Context, item TurnItem) error {
 	patient := t.Now().Add(turnWait)
 	for {
@@ -174,13 +178,13 @@ func (t Threads) turn(ctx context.Context, item TurnItem) error {
 		pause := 500 * time.Millisecond
 		now, due := t.Now(), t.due(thread)
 		switch {
-		case thread.Claim != nil && now.Before(thread.Claim.At.Add(oldClaim)): // its reply is on its way
+		case thread.Claim != nil && now.Before(thread.Claim.At.Add(minTurnTimeout)): // its reply is on its way
 		case thread.Claim != nil:
 			if err := t.closeClaim(ctx, thread); err != nil {
 				return err
 			}
 			continue
-		case thread.Unanswered[0].MessageID != item.MessageID: // another leads
+		case thread.Unanswered[0].MessageID != item.MessageID && !now.After(due.Add(leadTimeout)): // another leads
 		case now.Before(due):
 			pause = due.Sub(now)
 		default:

@@ -431,8 +431,16 @@ func TestTurnOfAFrozenFunction(t *testing.T) {
 	w, _ := newStage(t).newTextWorld(t, nil)
 	w.line.received = func(ctx context.Context, _ carrier.Text) { _ = w.turns.sleep(ctx, 150*time.Second) }
 	m := w.writes(t, w.message("Hello"))
-	w.turns.queued = slices.Concat(w.turns.queued, again(w.turns.queued))
-	w.elapse(t, 160*time.Second)
+	late := again(w.turns.queued)
+	for _, item := range late {
+		item.due = w.now().Add(80 * time.Second)
+	}
+	w.turns.queued = slices.Concat(w.turns.queued, again(w.turns.queued), late)
+	w.elapse(t, 110*time.Second)
+	if listed := w.messages(t); len(listed) != 1 {
+		t.Fatalf("messages %+v after 110 s, want none listed while the function may live", listed)
+	}
+	w.elapse(t, 50*time.Second)
 	listed := w.messages(t)
 	if m = w.readMessage(t, m.MessageID); m.Reply == nil || m.Reply.ProviderMessageID != "" || len(listed) != 2 || listed[1].ProviderMessageID != "" {
 		t.Fatalf("messages %+v, want the reply listed without the carrier's id", listed)
@@ -487,6 +495,41 @@ func TestTurnOfEarlyItems(t *testing.T) {
 		t.Errorf("sent %q, want one reply", w.sent())
 	}
 	w.settled(t)
+}
+
+// Where the leader's item is lost, another message's leads, when the turn has been due for
+// longer than anybody thinks and sends, and not before.
+func TestTurnWithoutItsLeader(t *testing.T) {
+	stage := newStage(t)
+	for name, tt := range map[string]struct{ comes, want time.Duration }{ // the item, and the reply
+		"when it has waited": {18 * time.Second, 52 * time.Second},
+		"when it comes late": {40 * time.Second, 52 * time.Second},
+		"at once, that late": {time.Minute, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := stage.newTextWorld(t, nil)
+			began := w.now()
+			first := w.writes(t, w.message("Hello"))
+			w.elapse(t, 3*time.Second)
+			second := w.writes(t, w.message("Is anybody there?"))
+			w.turns.queued = slices.DeleteFunc(w.turns.queued, func(item *turnItem) bool {
+				if item.MessageID == second.MessageID && !item.MarkOnly {
+					item.due = began.Add(tt.comes)
+				}
+				return item.MessageID == first.MessageID && !item.MarkOnly
+			})
+			w.elapse(t, 5*time.Minute)
+			messages := w.messages(t)
+			if got := w.sent(); !slices.Equal(got, []string{"Reply to 2 turns."}) || len(messages) != 3 {
+				t.Fatalf("sent %q, messages %+v; want one reply to both", got, messages)
+			}
+			reply, carries := messages[2], w.readMessage(t, second.MessageID).Reply
+			if !in(reply.OccurredAt, began, tt.want) || carries == nil || carries.Timestamp != reply.OccurredAt || w.readMessage(t, first.MessageID).Reply != nil {
+				t.Errorf("replied after %s, the last message carries %+v; want it to, %s after the first", reply.OccurredAt.Sub(began), carries, tt.want)
+			}
+			w.settled(t)
+		})
+	}
 }
 
 func again(items []*turnItem) []*turnItem {
