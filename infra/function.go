@@ -34,7 +34,9 @@ var sizes = map[string]size{
 	// The carrier has 8 s to accept a call.
 	httpapi.CreateCall.Function: {512, 15},
 	settings.Function:           {512, 15},
-	// A request may hang for 9 s, on purpose; a callback for 10 s.
+	// It has 8 s to accept a text too, which a callback about a call may ask for.
+	httpapi.CarrierCallback.Function: {512, 15},
+	// A request may hang for 9 s, on purpose; a callback for 20 s.
 	simulateCarrier: {512, 30},
 	startLifecycles: {512, 30},
 	// A recording is awaited for a minute, and then copied.

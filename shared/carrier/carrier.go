@@ -158,7 +158,7 @@ type MessageEvent string
 
 const (
 	EventMessage MessageEvent = "message" // a customer writes
-	EventReceipt MessageEvent = "receipt" // what became of a text of ours
+	EventReceipt MessageEvent = "receipt" // what became of a text of ours; it comes again until it is taken
 )
 
 // MessageCallback is one report of the carrier about texts.

@@ -11,7 +11,7 @@ import (
 )
 
 // FollowUpCap bounds the follow-ups of a UTC day: so many of a workspace, and one to a
-// customer.
+// customer. Those of tests are counted apart.
 type FollowUpCap struct {
 	PerDay int
 	At     time.Time
@@ -23,11 +23,14 @@ func (s *Store) countFollowUp(t *transaction, w ThreadWrite) {
 	if w.Cap == nil {
 		return
 	}
-	day := w.Cap.At.UTC().Format(time.DateOnly)
+	names := []string{"follow_ups", w.Cap.At.UTC().Format(time.DateOnly)}
+	if w.Thread.IsTest {
+		names = append(names, "test")
+	}
 	sent, expires := expression.Name("sent"), expression.Value(w.Cap.At.Add(48*time.Hour).Unix())
 	for pk, most := range map[string]int{
-		list(w.Thread.WorkspaceID, "follow_ups", day):                   w.Cap.PerDay,
-		list(w.Thread.WorkspaceID, "follow_ups", day, w.Thread.Address): followUpsPerCustomer,
+		list(w.Thread.WorkspaceID, names...):                           w.Cap.PerDay,
+		list(w.Thread.WorkspaceID, append(names, w.Thread.Address)...): followUpsPerCustomer,
 	} {
 		hasRoom := sent.LessThan(expression.Value(most))
 		if most > 0 {

@@ -66,6 +66,8 @@ type ThreadWrite struct {
 	Changed []conversation.MessageRecord
 	// Removed are messages that were to be sent, and were refused.
 	Removed []conversation.MessageID
+	// Delete takes away the thread, which is open and has nothing left, with its pointer.
+	Delete bool
 	// OptOut is what the customer asks for; not together with MayWrite.
 	OptOut *OptOut
 	// MayWrite asks that the customer has not opted out of the thread's channel.
@@ -101,6 +103,11 @@ func (s *Store) writeThread(ctx context.Context, t *transaction, w ThreadWrite) 
 	if thread.Version > 0 {
 		asRead = version.Equal(expression.Value(thread.Version)).And(isOpenThread)
 	}
+	pk := id(thread.WorkspaceID, kindThread, thread.ThreadID)
+	if w.Delete {
+		t.delete(s.table(Conversations), pk, asRead, ErrStale)
+		return
+	}
 	if !thread.Open() {
 		thread.Token, thread.TokenAt = "", ""
 		if thread.Claim != nil || len(thread.Unmarked) > 0 {
@@ -109,7 +116,7 @@ func (s *Store) writeThread(ctx context.Context, t *transaction, w ThreadWrite) 
 	}
 	thread.Version++
 	it := t.encode(thread)
-	it[PartitionKey] = text(id(thread.WorkspaceID, kindThread, thread.ThreadID))
+	it[PartitionKey] = text(pk)
 	switch {
 	case thread.Open():
 		openAs(it, kindThread, thread.ThreadID, w.Until)
@@ -121,8 +128,8 @@ func (s *Store) writeThread(ctx context.Context, t *transaction, w ThreadWrite) 
 }
 
 // writePointer keeps the pointer: to the open thread, from its first write until it
-// completes, or until it is full and another takes its place. Then the full one is told, in
-// a new version, that the pointer is no longer its own to remove.
+// completes or is deleted, or until it is full and another takes its place. Then the full one
+// is told, in a new version, that the pointer is no longer its own to remove.
 func (s *Store) writePointer(t *transaction, w ThreadWrite) {
 	table, pk := s.table(Conversations), openThreadID(w.Thread.WorkspaceID, keyOf(w.Thread))
 	pointer := item{PartitionKey: text(pk), "thread_id": text(string(w.Thread.ThreadID))}
@@ -137,7 +144,7 @@ func (s *Store) writePointer(t *transaction, w ThreadWrite) {
 		t.update(table, id(w.Thread.WorkspaceID, kindThread, w.Replaces),
 			expression.Set(expression.Name("superseded"), expression.Value(true)).Add(version, expression.Value(1)),
 			exists, ErrStale)
-	case !w.Thread.Open() && !w.Thread.Superseded:
+	case (w.Delete || !w.Thread.Open()) && !w.Thread.Superseded:
 		t.delete(table, pk, names(w.Thread.ThreadID), ErrStale)
 	}
 }

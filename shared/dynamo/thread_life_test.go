@@ -216,6 +216,31 @@ func TestWriteThread(t *testing.T) {
 			return write
 		}, dynamo.ErrDailyCap},
 
+		"a test's follow-up, and the customer has had theirs": {func(t *testing.T, w ward) dynamo.ThreadWrite {
+			sentOn(t, w, bySMS, 1, 0)
+			write := joining(w.newThread(asTest), w.sent(asTest, "Hello."))
+			write.Cap = &dynamo.FollowUpCap{PerDay: 1, At: now}
+			return write
+		}, nil},
+		"a follow-up after a test's": {func(t *testing.T, w ward) dynamo.ThreadWrite {
+			sentOn(t, w, asTest, 1, 0)
+			write := joining(w.newThread(bySMS), w.sent(bySMS, "Hello."))
+			write.Cap = &dynamo.FollowUpCap{PerDay: 1, At: now}
+			return write
+		}, nil},
+		"a test's second follow-up": {func(t *testing.T, w ward) dynamo.ThreadWrite {
+			write := joining(sentOn(t, w, asTest, 9, 0), w.sent(asTest, "Hello."))
+			write.Cap = &dynamo.FollowUpCap{PerDay: 9, At: now}
+			return write
+		}, dynamo.ErrDailyCap},
+		"a test's follow-up over the cap of tests": {func(t *testing.T, w ward) dynamo.ThreadWrite {
+			sentOn(t, w, asTest, 1, 0)
+			another := dynamo.ThreadKey{Number: asTest.Number, Address: someoneElse.Address, Channel: asTest.Channel, Test: true}
+			write := joining(w.newThread(another), w.sent(another, "Hello."))
+			write.Cap = &dynamo.FollowUpCap{PerDay: 1, At: now}
+			return write
+		}, dynamo.ErrDailyCap},
+
 		"a mark": {func(t *testing.T, w ward) dynamo.ThreadWrite {
 			m := w.written(bySMS, "Hello.")
 			write := joining(w.write(t, joining(w.newThread(bySMS), m)))
@@ -359,6 +384,69 @@ func TestWriteThread(t *testing.T) {
 			}
 			if diff := cmp.Diff(again, w.everything(t), ignored); diff != "" {
 				t.Errorf("again: it changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A thread is deleted with its pointer and its refused message, as if it had never been, unless
+// somebody has written since.
+func TestDeletedThread(t *testing.T) {
+	stage := newWard(t)
+	for name, tt := range map[string]struct {
+		meanwhile func(*testing.T, ward, dynamo.ThreadWrite)
+		want      error
+	}{
+		"nobody writes": {func(*testing.T, ward, dynamo.ThreadWrite) {}, nil},
+		"a message joins": {func(t *testing.T, w ward, deletes dynamo.ThreadWrite) {
+			w.write(t, joining(w.thread(t, deletes.Thread.ThreadID), w.written(bySMS, "Hello?")))
+		}, dynamo.ErrStale},
+		"it completes": {func(t *testing.T, w ward, deletes dynamo.ThreadWrite) {
+			w.write(t, completing(w.thread(t, deletes.Thread.ThreadID)))
+		}, dynamo.ErrStale},
+		"a task waits": {func(t *testing.T, w ward, deletes dynamo.ThreadWrite) {
+			if _, err := w.StoreThreadToken(t.Context(), w.ws(), deletes.Thread.ThreadID, "token", "1"); err != nil {
+				t.Fatal(err)
+			}
+		}, dynamo.ErrStale},
+		"another takes its place": {func(t *testing.T, w ward, deletes dynamo.ThreadWrite) {
+			write := joining(w.newThread(bySMS), w.written(bySMS, "Hello?"))
+			write.Replaces = deletes.Thread.ThreadID
+			w.write(t, write)
+		}, dynamo.ErrStale},
+		"the text was sent": {func(t *testing.T, w ward, deletes dynamo.ThreadWrite) {
+			if err := w.NoteSent(t.Context(), w.ws(), deletes.Removed[0], "", after(0)); err != nil {
+				t.Fatal(err)
+			}
+		}, dynamo.ErrStale},
+		"somebody deletes it, and begins another": {func(t *testing.T, w ward, deletes dynamo.ThreadWrite) {
+			if err := w.WriteThread(t.Context(), deletes); err != nil {
+				t.Fatal(err)
+			}
+			w.talk(t, bySMS)
+		}, dynamo.ErrStale},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := stage.workspace(t)
+			empty := w.everything(t)
+			m := w.sent(bySMS, "Your code is 42.")
+			thread := w.write(t, joining(w.newThread(bySMS), m))
+			thread.MessageCount--
+			write := dynamo.ThreadWrite{Thread: thread, Removed: []conversation.MessageID{m.MessageID}, Delete: true}
+			tt.meanwhile(t, w, write)
+			before := w.everything(t)
+			if err := w.WriteThread(t.Context(), write); !errors.Is(err, tt.want) {
+				t.Fatalf("WriteThread = %v, want %v", err, tt.want)
+			}
+			want := before
+			if tt.want == nil {
+				want = empty
+			}
+			if diff := cmp.Diff(want, w.everything(t), ignored); diff != "" {
+				t.Errorf("stored (-want +got):\n%s", diff)
+			}
+			if err := w.receive(t.Context(), bySMS, w.written(bySMS, "Hello?")); err != nil {
+				t.Errorf("the customer writes: %v", err)
 			}
 		})
 	}

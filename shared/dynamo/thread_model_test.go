@@ -52,7 +52,7 @@ func (m *talks) write(w dynamo.ThreadWrite) error {
 		return dynamo.ErrStale
 	case isNew && w.Replaces != "" && (!replaced.Open() || replaced.Superseded):
 		return dynamo.ErrStale
-	case !w.Thread.Open() && !w.Thread.Superseded && m.pointer != w.Thread.ThreadID:
+	case (w.Delete || !w.Thread.Open()) && !w.Thread.Superseded && m.pointer != w.Thread.ThreadID:
 		return dynamo.ErrStale
 	}
 	for _, id := range w.Removed {
@@ -64,10 +64,13 @@ func (m *talks) write(w dynamo.ThreadWrite) error {
 	thread := w.Thread
 	thread.Version++
 	m.threads[thread.ThreadID] = thread
+	if w.Delete {
+		delete(m.threads, thread.ThreadID)
+	}
 	switch {
 	case isNew:
 		m.pointer = thread.ThreadID
-	case !thread.Open() && !thread.Superseded:
+	case (w.Delete || !thread.Open()) && !thread.Superseded:
 		m.pointer = ""
 	}
 	if w.Replaces != "" {
@@ -131,9 +134,12 @@ func TestThreadWritesByProperty(t *testing.T) {
 			}
 			write := joining(read[base], messages...)
 			write.Thread.Unmarked = nil
-			if write.Thread.Version > 0 && likely("completes", 4) {
+			switch {
+			case write.Thread.Version > 0 && likely("completes", 4):
 				write = completing(write.Thread)
 				write.New = messages
+			case write.Thread.Version > 0 && len(messages) == 0:
+				write.Delete = likely("deletes", 4)
 			}
 			if write.Thread.Version == 0 && write.Thread.ThreadID != model.pointer && likely("replaces", 2) {
 				write.Replaces = model.pointer
@@ -163,7 +169,9 @@ func TestThreadWritesByProperty(t *testing.T) {
 				for _, m := range write.New {
 					known = append(known, m.MessageID)
 				}
-				read = append(read, model.threads[write.Thread.ThreadID])
+				if !write.Delete {
+					read = append(read, model.threads[write.Thread.ThreadID])
+				}
 				if likely("someone begins anew", 4) {
 					read = append(read, w.newThread(bySMS))
 				}

@@ -30,8 +30,11 @@ func (c *Calls) complete(ctx context.Context, call dynamo.StoredCall) error {
 		return err
 	}
 	done := dynamo.Completion{Customer: customer}
-	done.Recording, done.PerformanceMetrics = c.recording(ctx, call)
-	done.Analysis, done.Evaluations = c.judge(ctx, call, ws, assistant)
+	parts, stop := context.WithTimeout(ctx, partsTimeout)
+	defer stop()
+	audioBy := c.Now().Add(c.Scale.Of(recordingTimeout)) // the carrier makes it while the agent thinks
+	done.Analysis, done.Evaluations = c.judge(parts, call, ws, assistant)
+	done.Recording, done.PerformanceMetrics = c.recording(parts, call, audioBy)
 	if done.Costs, err = callCosts(ws, call.DurationSeconds); err != nil {
 		logFailure(ctx, call.CallRecord, "costs", err)
 	}
@@ -52,10 +55,9 @@ func (c *Calls) customer(ctx context.Context, call conversation.CallRecord) (*co
 	return &known, err
 }
 
-// recording awaits the call's audio and stores it. The carrier is asked for the state
-// anyway, so the latencies come with it.
-func (c *Calls) recording(ctx context.Context, call dynamo.StoredCall) (*conversation.Recording, *conversation.PerformanceMetrics) {
-	deadline := c.Now().Add(c.Scale.Of(recordingTimeout))
+// recording awaits the call's audio, up to a deadline, and stores it. The carrier is asked
+// for the state anyway, so the latencies come with it.
+func (c *Calls) recording(ctx context.Context, call dynamo.StoredCall, deadline time.Time) (*conversation.Recording, *conversation.PerformanceMetrics) {
 	for {
 		state, err := c.fetch(ctx, call)
 		if err != nil {
@@ -111,12 +113,14 @@ func (c *Calls) judge(ctx context.Context, call dynamo.StoredCall, ws conversati
 	}
 	said := saidIn(call.CallRecord, ws, assistant, c.Now())
 	var analysis *conversation.Analysis
-	if made, err := thinker.Analyse(ctx, said); err == nil {
+	if made, err := think(ctx, c.Parts, func(ctx context.Context) (conversation.Analysis, error) { return thinker.Analyse(ctx, said) }); err == nil {
 		analysis = &made
 	} else {
 		logFailure(ctx, call.CallRecord, "analysis", err)
 	}
-	evaluations, err := thinker.Evaluate(ctx, said, enabled(assistant))
+	evaluations, err := think(ctx, c.Parts, func(ctx context.Context) ([]conversation.Evaluation, error) {
+		return thinker.Evaluate(ctx, said, enabled(assistant))
+	})
 	if err != nil {
 		logFailure(ctx, call.CallRecord, "evaluations", err)
 		return analysis, nil

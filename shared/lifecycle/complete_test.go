@@ -130,10 +130,10 @@ func TestCompleteWithoutAPart(t *testing.T) {
 		"nothing": {func(*testing.T, *world, *recordings) {}, "", "complete", 0},
 		"no analysis": {func(_ *testing.T, w *world, _ *recordings) {
 			w.calls.Agent = func(string) (agent.Agent, error) { return brokenAgent{analyse: true}, nil }
-		}, "analysis", "complete", 0},
+		}, "analysis", "complete", 2 * time.Second},
 		"no evaluations": {func(_ *testing.T, w *world, _ *recordings) {
 			w.calls.Agent = func(string) (agent.Agent, error) { return brokenAgent{evaluate: true}, nil }
-		}, "evaluations", "complete", 0},
+		}, "evaluations", "complete", 2 * time.Second},
 		"an unknown model": {func(t *testing.T, w *world, _ *recordings) {
 			w.define(t, func(d *dynamo.Definition) { d.Assistants[0].Model = "of the future" })
 		}, "analysis evaluations", "complete", 0},
@@ -183,6 +183,70 @@ func TestCompleteWithoutAPart(t *testing.T) {
 			}
 			if w.balance(t) != balance {
 				t.Errorf("balance %s, want %s", w.balance(t), balance)
+			}
+		})
+	}
+}
+
+// hanging is an examiner that gives no answer, for these parts, in the time that it has.
+type hanging struct {
+	*examiner
+	parts string
+	hang  func(context.Context) error
+}
+
+func (a hanging) Analyse(ctx context.Context, c agent.Conversation) (conversation.Analysis, error) {
+	if strings.Contains(a.parts, "analysis") {
+		return conversation.Analysis{}, a.hang(ctx)
+	}
+	return a.examiner.Analyse(ctx, c)
+}
+
+func (a hanging) Evaluate(ctx context.Context, c agent.Conversation, criteria []conversation.Criterion) ([]conversation.Evaluation, error) {
+	if strings.Contains(a.parts, "evaluations") {
+		return nil, a.hang(ctx)
+	}
+	return a.examiner.Evaluate(ctx, c, criteria)
+}
+
+func (a hanging) FollowUp(ctx context.Context, c agent.Conversation, failed []conversation.Criterion) (string, error) {
+	if strings.Contains(a.parts, "follow-up") {
+		return "", a.hang(ctx)
+	}
+	return a.examiner.FollowUp(ctx, c, failed)
+}
+
+// Whatever the agent gives no answer to, and though the recording never comes, the call is
+// completed, with its follow-up, while the function lives: it has 120 s.
+func TestAgentHangs(t *testing.T) {
+	stage := newStage(t)
+	for parts, followUp := range map[string]string{
+		"analysis": "sent by sms", "evaluations": "", "analysis evaluations": "", "follow-up": "failed by sms", "analysis follow-up": "failed by sms",
+	} {
+		t.Run(parts, func(t *testing.T) {
+			w, a := stage.newExamined(t, nil)
+			hang := func(ctx context.Context) error {
+				until, _ := ctx.Deadline()
+				w.pass(max(0, time.Until(until)))
+				if until.IsZero() {
+					t.Error("it may take for ever")
+				}
+				return context.DeadlineExceeded
+			}
+			w.calls.Agent = func(string) (agent.Agent, error) { return hanging{a, parts, hang}, nil }
+			w.calls.Carriers[w.carrier] = &recordings{line: w.line, status: "pending"}
+			ph := w.bring(t, hungUp)
+			began := w.now()
+			if err := w.calls.Advance(w.ctx, w.workspace, ph.CallID); err != nil {
+				t.Fatalf("Advance = %v", err)
+			}
+			got := w.read(t, ph.CallID)
+			if (got.Analysis == nil) != strings.Contains(parts, "analysis") || (got.Evaluations == nil) != strings.Contains(parts, "evaluations") ||
+				got.CompletedAt.IsZero() || statusOf(got.CallRecord) != followUp {
+				t.Errorf("completed at %s with analysis %v, evaluations %v, follow-up %q; want all but %s", got.CompletedAt, got.Analysis, got.Evaluations, statusOf(got.CallRecord), parts)
+			}
+			if took := w.now().Sub(began); took < 30*time.Second || took > 110*time.Second {
+				t.Errorf("it took %s, want some of the agent's time, and 110 s at most", took)
 			}
 		})
 	}

@@ -19,6 +19,11 @@ const (
 	giveUp = conversation.MaxCallDuration + time.Hour
 	// recordingTimeout is how long a call's audio is awaited.
 	recordingTimeout = time.Minute
+	// partsTimeout is how long all parts of a call's aftermath may take, and isn't scaled:
+	// recordingTimeout, or two parts of a grading with their pauses (64 s), and some seconds to
+	// copy the audio. The follow-up that comes next takes the agent 32 s and the carrier 8, so
+	// all of it fits into the 120 s of advance-call.
+	partsTimeout = 70 * time.Second
 	// patience is how long the sweep leaves a call or a text conversation alone after each of
 	// its changes.
 	patience = 5 * time.Minute

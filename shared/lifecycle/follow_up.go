@@ -70,7 +70,8 @@ func (t Threads) followUp(ctx context.Context, q quiet) (Step, error) {
 		return t.complete(ctx, q, conversation.FollowUpFailedReason)
 	}
 	claimed := q.thread
-	claimed.Attempt = t.newAttempt(q.ws, claimed.Channel, conversation.MessageID(conversation.NewID()), fit(ctx, claimed, text))
+	id := conversation.DerivedMessageID(claimed.WorkspaceID, "follow-up "+string(claimed.ThreadID), conversation.At(t.Now()))
+	claimed.Attempt = t.newAttempt(q.ws, claimed.Channel, id, fit(ctx, claimed, text))
 	claimed.Analysis, claimed.Evaluations, claimed.AnchorMessageID = q.analysis, q.evaluations, q.anchor
 	claimed.LastCustomerAt = conversation.Time{}
 	err = t.write(ctx, dynamo.ThreadWrite{Thread: claimed, MayWrite: true, Cap: t.followUpCap(q.ws)})

@@ -34,6 +34,7 @@ type line struct {
 	texts    []*text
 	fate     func(carrier.Text) fate             // of a text
 	received func(context.Context, carrier.Text) // what happens while it is asked to send one; nil: nothing
+	accepted func(context.Context, carrier.Text) // what happens before it answers; nil: nothing
 	receipts []carrier.MessageCallback           // that nobody has fetched yet
 }
 
@@ -99,6 +100,14 @@ func (l *line) SendMessage(ctx context.Context, t carrier.Text) (string, error) 
 	if l.received != nil {
 		l.received(ctx, t)
 	}
+	carrierID, err := l.sendOn(t)
+	if l.accepted != nil {
+		l.accepted(ctx, t)
+	}
+	return carrierID, err
+}
+
+func (l *line) sendOn(t carrier.Text) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	sent := l.find(t.MessageID)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"parley/shared/carrier"
 	"parley/shared/conversation"
@@ -96,15 +97,18 @@ func optOutBy(word carrier.Keyword, at conversation.Time) *dynamo.OptOut {
 	return nil
 }
 
-// receipt notes what became of a text of ours. It is found by our id of it; what nobody has
-// listed (yet) is ignored, as is what is known already.
+// receipt notes what became of a text of ours. It is found by our id of it. A reply, and a
+// conversation's follow-up, are listed when they are known to be sent: the carrier reports
+// again what comes before that. What is known already, and what nobody lists, is ignored.
 func (t Threads) receipt(ctx context.Context, e envelope, report carrier.MessageCallback) error {
 	m, err := t.Store.MessageRecord(ctx, e.workspace, report.MessageID)
-	if errors.Is(err, conversation.ErrNotFound) || err == nil && (m.Carrier != e.carrierName || m.Direction != conversation.Outbound) {
+	switch {
+	case errors.Is(err, conversation.ErrNotFound) && t.isNew(report.MessageID):
+		return fmt.Errorf("message %s isn't listed yet", report.MessageID)
+	case errors.Is(err, conversation.ErrNotFound), err == nil && (m.Carrier != e.carrierName || m.Direction != conversation.Outbound):
 		slog.WarnContext(ctx, "a receipt of no text of ours", "workspace_id", e.workspace, "message_id", report.MessageID, "status", report.Status)
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	var sent conversation.Time // nothing: a text that failed was perhaps never sent
@@ -128,6 +132,13 @@ func (t Threads) receipt(ctx context.Context, e envelope, report carrier.Message
 		return nil // it is further already
 	}
 	return err
+}
+
+// isNew tells whether an id may be of a text that is on its way: it was made no longer than
+// sendingTime ago.
+func (t Threads) isNew(messageID conversation.MessageID) bool {
+	now, id := t.Now(), string(messageID)
+	return conversation.FirstID(now.Add(-sendingTime)) <= id && id < conversation.FirstID(now.Add(time.Millisecond))
 }
 
 var followUpStatuses = map[carrier.ReceiptStatus]conversation.FollowUpStatus{

@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -359,6 +360,53 @@ func TestReceipts(t *testing.T) {
 	}
 	if m := w.readMessage(t, inbound.MessageID); m.Content != "Hello" || w.readThread(t, thread.ThreadID).MessageCount != 2 {
 		t.Errorf("message %+v, want it untouched", m)
+	}
+}
+
+// The receipt of a text that isn't listed is to come again, as long as the text may be on its
+// way. What was never ours, or no id, is ignored.
+func TestReceiptOfUnlisted(t *testing.T) {
+	w := newWorld(t)
+	madeAgo := func(age time.Duration) conversation.MessageID {
+		return conversation.MessageID(conversation.FirstID(w.now().Add(-age)))
+	}
+	for name, tt := range map[string]struct {
+		of   conversation.MessageID
+		want int
+	}{
+		"of this moment":         {madeAgo(0), 500},
+		"a minute old":           {madeAgo(time.Minute), 500},
+		"older":                  {madeAgo(time.Minute + time.Millisecond), 200},
+		"of the next moment":     {madeAgo(-time.Millisecond), 200},
+		"of a year later":        {madeAgo(-365 * 24 * time.Hour), 200},
+		"no id":                  {"0", 200},
+		"no id, of many letters": {conversation.MessageID(strings.Repeat("z", 128)), 200},
+	} {
+		report := carrier.MessageCallback{Event: carrier.EventReceipt, CarrierID: "theirs", At: w.now(), MessageID: tt.of, Status: carrier.ReceiptFailed}
+		if status := w.postText(t, report); status != tt.want {
+			t.Errorf("%s: status %d, want %d", name, status, tt.want)
+		}
+	}
+}
+
+// A receipt that comes before its text is listed isn't lost: it counts when it comes again.
+func TestReceiptBeforeItsText(t *testing.T) {
+	w, _ := newStage(t).newExamined(t, nil)
+	threadID := w.says(t, "Hello")
+	w.pass(30 * time.Minute)
+	var early int
+	var report carrier.MessageCallback
+	w.line.received = func(_ context.Context, text carrier.Text) {
+		report = carrier.MessageCallback{Event: carrier.EventReceipt, CarrierID: "theirs", At: w.now(), MessageID: text.MessageID, Status: carrier.ReceiptFailed}
+		early = w.postText(t, report)
+	}
+	w.advance(t, threadID)
+	if got := w.readThread(t, threadID).Attempt; early != http.StatusInternalServerError || got.Status != conversation.FollowUpSent {
+		t.Errorf("before it is listed: status %d, then %q; want 500, sent", early, got.Status)
+	}
+	status := w.postText(t, report)
+	if got := w.readThread(t, threadID).Attempt; status != http.StatusOK || got.Status != conversation.FollowUpFailed {
+		t.Errorf("again: status %d, then %q; want 200, failed", status, got.Status)
 	}
 }
 

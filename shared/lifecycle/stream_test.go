@@ -333,6 +333,7 @@ func TestFollowIgnoresTexts(t *testing.T) {
 		record(t, "5", nil, outbound),
 		record(t, "6", nil, w.item(t, w.names.ConversationsTable, "carrier_message", w.carrier, written.ProviderMessageID)),
 		record(t, "7", nil, w.item(t, w.names.ConversationsTable, "open_thread", ours, written.Address, "sms")),
+		record(t, "8", w.threadItem(t, written.ThreadID), nil),
 	); len(failed) != 0 || len(m.started) != 0 || len(w.turns.queued) != 0 {
 		t.Errorf("failed %v, started %v, queued %v; want nothing", failed, m.started, w.turns.queued)
 	}

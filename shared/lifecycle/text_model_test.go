@@ -105,7 +105,7 @@ type history struct {
 	claimed   map[conversation.MessageID]bool                   // replies and follow-ups
 	spoken    map[conversation.ThreadID]bool                    // the customer has written, since the follow-up if there is one
 	ends      map[conversation.ThreadID]int
-	followUps map[string]int // claimed, by day, and by day and customer
+	followUps map[string]int // claimed, by day, and by day and customer, those of tests apart
 }
 
 type wanted struct {
@@ -229,7 +229,7 @@ func (m *textModel) actions() map[string]func(*rapid.T) {
 }
 
 // goesOn lets everybody do what they should, when they should, for a while; perhaps there
-// are others who look while somebody is at work.
+// are others who look, and the carrier reports at once, while somebody is at work.
 func (m *textModel) goesOn(rt *rapid.T) {
 	m.crowded = rapid.Bool().Draw(rt, "crowded")
 	defer func() { m.crowded = false }()
@@ -254,6 +254,12 @@ func (m *textModel) goOn(d time.Duration) {
 		if m.crowded && m.turns.busy() {
 			for _, threadID := range m.threads() {
 				m.lookAt(threadID)
+			}
+			m.fetchReceipts()
+			for _, receipt := range m.receipts {
+				if m.rank(receipt) == 0 {
+					m.reports(receipt)
+				}
 			}
 			next = now.Add(2 * time.Second)
 		}
@@ -533,23 +539,29 @@ func (m *textModel) tool(rt *rapid.T) {
 	m.callback(rt, one.WorkspaceID, one.CallID, one.report)
 }
 
-// receipt delivers a receipt, or loses it. Those of follow-ups come first.
+// receipt delivers a receipt, or loses it; the carrier repeats what isn't taken. Those of
+// follow-ups come first.
 func (m *textModel) receipt(rt *rapid.T) {
-	for {
-		receipt, ok := m.line.takeReceipt()
-		if !ok {
-			break
-		}
-		m.receipts = append(m.receipts, receipt)
-	}
+	m.fetchReceipts()
 	if len(m.receipts) == 0 {
 		rt.Skip()
 	}
 	slices.SortStableFunc(m.receipts, func(a, b carrier.MessageCallback) int { return m.rank(a) - m.rank(b) })
 	i := rapid.IntRange(0, min(3, len(m.receipts)-1)).Draw(rt, "receipt")
-	m.delivers(rt, m.receipts[i])
-	m.received = append(m.received, m.receipts[i])
-	m.receipts = slices.Delete(m.receipts, i, i+1)
+	if m.delivers(rt, m.receipts[i]) {
+		m.received = append(m.received, m.receipts[i])
+		m.receipts = slices.Delete(m.receipts, i, i+1)
+	}
+}
+
+func (m *textModel) fetchReceipts() {
+	for {
+		receipt, ok := m.line.takeReceipt()
+		if !ok {
+			return
+		}
+		m.receipts = append(m.receipts, receipt)
+	}
 }
 
 func (m *textModel) rank(receipt carrier.MessageCallback) int {
@@ -567,15 +579,27 @@ func (m *textModel) receiptAgain(rt *rapid.T) {
 	m.delivers(rt, rapid.SampledFrom(m.received).Draw(rt, "receipt"))
 }
 
-func (m *textModel) delivers(rt *rapid.T, receipt carrier.MessageCallback) {
+// delivers tells whether a receipt is taken, or lost for good.
+func (m *textModel) delivers(rt *rapid.T, receipt carrier.MessageCallback) bool {
 	switch rapid.SampledFrom([]string{"as it is", "as it is", "failed", "lost"}).Draw(rt, "it is") {
 	case "lost":
-		return
+		return true
 	case "failed":
 		receipt.Status = carrier.ReceiptFailed
 		m.failed[receipt.MessageID] = true
 	}
-	m.postText(rt, receipt)
+	return m.reports(receipt)
+}
+
+// reports tells whether a receipt is taken. That of a follow-up is when its text is listed.
+func (m *textModel) reports(receipt carrier.MessageCallback) bool {
+	status := m.postText(m, receipt)
+	isOld := string(receipt.MessageID) < conversation.FirstID(m.now().Add(-time.Minute))
+	listed := m.item(m, m.names.ConversationsTable, "message", string(receipt.MessageID)) != nil
+	if status == http.StatusOK && !listed && !isOld && m.rank(receipt) == 0 {
+		m.Fatalf("the receipt of text %s, which isn't listed yet, is taken", receipt.MessageID)
+	}
+	return status == http.StatusOK
 }
 
 // stream follows the next records of the stream; those from the first that fails come again.
@@ -657,10 +681,16 @@ func (m *textModel) decides(rt *rapid.T) {
 	defer m.line.mu.Unlock()
 	m.mute = m.mute || does == textMute || does == textLost
 	m.line.fate = func(carrier.Text) fate { return does }
-	m.line.received = func(ctx context.Context, _ carrier.Text) {
+	m.line.received, m.line.accepted = nil, nil
+	pause := func(ctx context.Context, _ carrier.Text) {
 		if takes > 0 && ctx.Value(atWork{}) != nil {
 			_ = m.turns.sleep(ctx, takes) // who has crashed has asked all the same
 		}
+	}
+	if rapid.Bool().Draw(rt, "it answers late") {
+		m.line.accepted = pause
+	} else {
+		m.line.received = pause
 	}
 }
 
@@ -742,7 +772,7 @@ func (m *textModel) wrongNew(message conversation.MessageRecord) string {
 	case outbound && message.CallID != "" && m.hasOptedOut(keyOf(thread)):
 		return "a text is stored after an opt-out"
 	case outbound && message.CallID != "" && message.MessageID == followUpOf(m.callNow(message.CallID)):
-		return m.countFollowUp(message.Address)
+		return m.countFollowUp(keyOf(thread))
 	}
 	return ""
 }
@@ -776,14 +806,19 @@ func followUpOf(call conversation.CallRecord) conversation.MessageID {
 }
 
 // countFollowUp says what is wrong with a follow-up to a customer; "" is nothing.
-func (m *textModel) countFollowUp(address string) string {
-	day := m.now().Format(time.DateOnly)
-	m.followUps[day]++
-	m.followUps[day+address]++
-	if m.followUps[day] > textDailyCap || m.followUps[day+address] > 1 {
+func (m *textModel) countFollowUp(key dynamo.ThreadKey) string {
+	if m.isCapped(key) {
 		return "it is a follow-up too many for one day"
 	}
+	day := m.dayOf(key)
+	m.followUps[day]++
+	m.followUps[day+key.Address]++
 	return ""
+}
+
+// dayOf is the day that a customer's follow-up counts for.
+func (m *textModel) dayOf(key dynamo.ThreadKey) string {
+	return fmt.Sprint(m.now().Format(time.DateOnly), " test ", key.Test)
 }
 
 // wrongMessage says what is wrong with a change of a message; "" is nothing.
@@ -815,6 +850,12 @@ func (m *textModel) wrongThread(before, after conversation.ThreadRecord) string 
 	claimed := after.Claim != nil && (before.Claim == nil || before.Claim.ReplyID != after.Claim.ReplyID)
 	ended := before.Claim != nil && (after.Claim == nil || after.Claim.ReplyID != before.Claim.ReplyID)
 	switch {
+	case after.ThreadID == "" && (before.MessageCount != 1 || busy(before) || before.Attempt != nil || before.Turns > 0):
+		return "it is gone, and had more than one text that was refused"
+	case after.ThreadID == "":
+		return ""
+	case after.Open() && after.MessageCount == 0 && after.Attempt == nil:
+		return "nothing is left in it, and it stays"
 	case after.Version <= before.Version:
 		return "the version did not grow"
 	case !before.Open():
@@ -878,7 +919,7 @@ func (m *textModel) wrongAttempt(before, after conversation.ThreadRecord) string
 	case m.underway(before):
 		return "a follow-up is claimed while something is under way"
 	}
-	return m.countFollowUp(after.Address)
+	return m.countFollowUp(keyOf(after))
 }
 
 // underway tells whether something goes on in a thread, or did until a moment ago.
@@ -918,7 +959,7 @@ func (m *textModel) wrongEnd(before, after conversation.ThreadRecord) string {
 		conversation.Graded:                words && len(after.Evaluations) == 2 && (attempt == nil || spoken || waited || status == conversation.FollowUpFailed),
 		conversation.FollowUpNoCriteria:    attempt == nil && failed(politeCriterion) && !failed(answeredCriterion) && len(after.Evaluations) == 1,
 		conversation.FollowUpFailedReason:  status == conversation.FollowUpFailed && m.hasFailed(attempt.MessageID) || attempt == nil && m.mindless,
-		conversation.FollowUpDailyCap:      attempt == nil && m.isCapped(before.Address),
+		conversation.FollowUpDailyCap:      attempt == nil && m.isCapped(keyOf(before)),
 		conversation.NoReplyAfterFollowUp:  waited && took && (!words || len(after.Evaluations) == 2),
 		conversation.FollowUpSendAmbiguous: waited && status == conversation.FollowUpAmbiguous && (m.mute || m.faulty),
 	}[after.CloseReason]
@@ -948,9 +989,9 @@ func (m *textModel) hasFailed(messageID conversation.MessageID) bool {
 }
 
 // isCapped tells whether a customer gets no follow-up today.
-func (m *textModel) isCapped(address string) bool {
-	day := m.now().Format(time.DateOnly)
-	return m.followUps[day] >= textDailyCap || m.followUps[day+address] >= 1
+func (m *textModel) isCapped(key dynamo.ThreadKey) bool {
+	day := m.dayOf(key)
+	return m.followUps[day] >= textDailyCap || m.followUps[day+key.Address] >= 1
 }
 
 // hasOptedOut tells what the customer's item says.
@@ -987,6 +1028,9 @@ func (m *textModel) check(rt *rapid.T) {
 				rt.Fatalf("threads %s and %s are open for the same customer", other, thread.ThreadID)
 			}
 			open[keyOf(thread)] = thread.ThreadID
+		}
+		if message := one.message; message.MessageID != "" && m.images[string(m.workspace)+"#thread#"+string(message.ThreadID)].item == nil {
+			rt.Fatalf("message %s is in no thread", message.MessageID)
 		}
 		if message := one.message; message.Direction == conversation.Inbound {
 			if other := stored[message.ProviderMessageID]; other != "" {

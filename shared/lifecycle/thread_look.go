@@ -20,14 +20,17 @@ const (
 )
 
 // Advance does all that is due for a conversation, and says what its state machine does
-// next. It may be done by several at once: whoever is slower looks again. An error says that
-// it should be tried again.
+// next. It may be done by several at once: whoever is slower looks again. One that is gone is
+// done. An error says that it should be tried again.
 func (t Threads) Advance(ctx context.Context, ws conversation.WorkspaceID, threadID conversation.ThreadID) (Step, error) {
 	for range maxLooks {
 		var step Step
 		err := t.again(ctx, func() error {
 			thread, err := t.Store.ThreadRecord(ctx, ws, threadID)
-			if err == nil {
+			switch {
+			case errors.Is(err, conversation.ErrNotFound):
+				step, err = Step{Next: StepDone}, nil
+			case err == nil:
 				step, err = t.look(ctx, thread.ThreadRecord)
 			}
 			return err

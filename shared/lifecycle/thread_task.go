@@ -33,7 +33,7 @@ type NextStep string
 const (
 	StepWait   NextStep = "wait"   // for a while, and look again
 	StepAnswer NextStep = "answer" // wait until the follow-up is answered, or for so long, and look again
-	StepDone   NextStep = "done"   // the conversation is completed
+	StepDone   NextStep = "done"   // the conversation is completed, or gone
 )
 
 // in is a step that takes d, rounded up to whole seconds, one at least: then d is over.
@@ -59,7 +59,8 @@ func (t Threads) await(ctx context.Context, m Machine, task ThreadTask) error {
 	if errors.Is(err, dynamo.ErrStale) {
 		return nil // a later attempt waits
 	}
-	if err != nil || !awaited(thread) {
+	isGone := errors.Is(err, conversation.ErrNotFound)
+	if err != nil && !isGone || !awaited(thread) {
 		return err
 	}
 	return m.wake(ctx, task.Token)

@@ -81,6 +81,16 @@ func TestThreadTask(t *testing.T) {
 	}
 }
 
+// A task whose conversation is gone has nothing to wait for, and brings nothing back.
+func TestThreadTaskOfNothing(t *testing.T) {
+	w, m := newStage(t).newWorld(t, nil), newSteps(t)
+	m.wait("token")
+	_, err := w.look().Run(m.threads())(w.ctx, w.threadTask(t, "nobody", "token", entered, 0))
+	if err != nil || m.isWaiting("token") || w.threadItem(t, "nobody") != nil {
+		t.Errorf("Run = %v, waiting: %t; want it woken", err, m.isWaiting("token"))
+	}
+}
+
 // A task with a token answers itself if what it waits for has happened.
 func TestThreadTaskAnswersItself(t *testing.T) {
 	stage := newStage(t)

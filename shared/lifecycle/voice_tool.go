@@ -82,7 +82,8 @@ func (c *Calls) textAgain(ctx context.Context, ws conversation.WorkspaceID, mess
 	return c.Store.NoteSent(ctx, ws, messageID, "", conversation.At(c.Now()))
 }
 
-// takeOut takes a text that was refused out of its conversation.
+// takeOut takes a text that was refused out of its conversation, and with it the conversation,
+// if that has nothing else: it never happened.
 func (p Parts) takeOut(ctx context.Context, m conversation.MessageRecord) error {
 	thread, err := p.Store.ThreadRecord(ctx, m.WorkspaceID, m.ThreadID)
 	if err != nil {
@@ -90,7 +91,10 @@ func (p Parts) takeOut(ctx context.Context, m conversation.MessageRecord) error 
 	}
 	_, err = p.change(ctx, thread.ThreadRecord, func(thread conversation.ThreadRecord) (*dynamo.ThreadWrite, error) {
 		thread.MessageCount--
-		return &dynamo.ThreadWrite{Thread: thread, Removed: []conversation.MessageID{m.MessageID}}, nil
+		return &dynamo.ThreadWrite{
+			Thread: thread, Removed: []conversation.MessageID{m.MessageID},
+			Delete: thread.MessageCount == 0 && thread.Attempt == nil, // a call's follow-up may have been refused before
+		}, nil
 	})
 	return err
 }

@@ -9,10 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"parley/shared/carrier"
 	"parley/shared/conversation"
+	"parley/shared/lifecycle"
 )
 
 // tool is the report that the assistant wants a text to be sent.
@@ -119,15 +121,72 @@ func TestVoiceToolOutcomes(t *testing.T) {
 			if len(messages) != count {
 				t.Fatalf("messages %+v, want %d", messages, count)
 			}
-			for _, thread := range w.allThreads(t) {
-				if thread.MessageCount != count {
-					t.Errorf("the thread counts %d messages, want %d", thread.MessageCount, count)
-				}
+			threads := w.allThreads(t)
+			if len(threads) != min(1, count) || count > 0 && threads[0].MessageCount != count {
+				t.Errorf("threads %+v, want one of %d messages, or none", threads, count)
 			}
 			if tt.stored {
 				if m := messages[0]; m.SentAt.IsZero() || (m.ProviderMessageID != "") != tt.carrier {
 					t.Errorf("message sent at %q with the carrier's id %q; want it sent, with an id: %t", m.SentAt, m.ProviderMessageID, tt.carrier)
 				}
+			}
+		})
+	}
+}
+
+// With a text that is refused goes its conversation, if that has nothing else.
+func TestRefusedTextAlone(t *testing.T) {
+	stage := newStage(t)
+	for name, tt := range map[string]struct {
+		before, meanwhile func(*testing.T, *world)
+		messages, threads int
+	}{
+		"alone":                         {},
+		"the customer wrote before":     {before: func(t *testing.T, w *world) { w.writes(t, w.message("Hello")) }, messages: 1, threads: 1},
+		"the customer writes meanwhile": {meanwhile: func(t *testing.T, w *world) { w.writes(t, w.message("Hello")) }, messages: 1, threads: 1},
+		"a follow-up was refused before": {before: func(t *testing.T, w *world) {
+			w.line.fate = func(carrier.Text) fate { return textRefused }
+			w.followedUpCall(t)
+		}, threads: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, _ := stage.newExamined(t, nil)
+			if tt.before != nil {
+				tt.before(t, w)
+			}
+			var begun map[string]types.AttributeValue
+			w.line.fate = func(carrier.Text) fate { return textRefused }
+			w.line.received = func(context.Context, carrier.Text) {
+				begun = w.threadItem(t, conversation.ThreadID(w.pointer(t)))
+				if tt.meanwhile != nil {
+					tt.meanwhile(t, w)
+				}
+			}
+			ph := w.bring(t, talking)
+			if status, _ := w.callback(t, ph.WorkspaceID, ph.CallID, w.tool("Check-in is from 3 pm.")); status != http.StatusOK {
+				t.Errorf("status %d, want 200", status)
+			}
+			messages, threads, pointer := w.messages(t), w.allThreads(t), w.pointer(t)
+			if len(messages) != tt.messages || len(threads) != tt.threads || (pointer != "") != (tt.threads == 1) {
+				t.Errorf("messages %+v, threads %+v, pointer %q; want %d, %d", messages, threads, pointer, tt.messages, tt.threads)
+			}
+			if tt.threads == 1 {
+				return
+			}
+			// Its state machine begins, and has nothing to do; nor has the sweep.
+			m := newSteps(t)
+			if failed := w.follow(t, m, record(t, "1", nil, begun), record(t, "2", begun, nil)); len(failed) != 0 || len(m.started) != 1 {
+				t.Errorf("failed %v, started %v; want the one machine", failed, m.started)
+			}
+			if step := w.advance(t, conversation.ThreadID(textOf(begun, "thread_id"))); step.Next != lifecycle.StepDone {
+				t.Errorf("its machine: %+v, want done", step)
+			}
+			w.pass(time.Hour)
+			if err := w.look().Sweep(w.ctx); err != nil || len(w.allThreads(t)) != 0 {
+				t.Errorf("Sweep = %v, threads %+v; want none", err, w.allThreads(t))
+			}
+			if written := w.writes(t, w.message("Hello")); w.pointer(t) != string(written.ThreadID) {
+				t.Errorf("the customer's message is in thread %s, want the open one", written.ThreadID)
 			}
 		})
 	}

@@ -35,7 +35,8 @@ type Options struct {
 // times.
 type Simulator struct{ Options }
 
-const callbackTimeout = 10 * time.Second
+// callbackTimeout is longer than the function lives that answers callbacks.
+const callbackTimeout = 20 * time.Second
 
 // New makes a Simulator.
 func New(o Options) *Simulator {

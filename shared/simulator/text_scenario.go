@@ -30,8 +30,9 @@ type textStep struct {
 // answerDelay is how long after the last receipt a customer answers.
 const answerDelay = 3 * time.Second
 
-// delivered is how a text arrives.
-var delivered = []textStep{{status: carrier.ReceiptSent}, {after: time.Second, status: carrier.ReceiptDelivered}}
+// delivered is how a text arrives. Whoever sent it has a second to write that down: a receipt
+// that comes before isn't taken, and comes again a minute later.
+var delivered = []textStep{{after: time.Second, status: carrier.ReceiptSent}, {status: carrier.ReceiptDelivered}}
 
 // otherText is the scenario of every customer that has none of their own.
 var otherText = textScenario{receipts: delivered}

@@ -157,7 +157,7 @@ func TestTextPace(t *testing.T) {
 	for _, c := range w.texts {
 		after = append(after, c.At.Sub(began))
 	}
-	if want := []time.Duration{0, time.Second, 4 * time.Second}; !slices.Equal(after, want) {
+	if want := []time.Duration{time.Second, time.Second, 4 * time.Second}; !slices.Equal(after, want) {
 		t.Errorf("text %s: callbacks of %v, want %v", text.MessageID, after, want)
 	}
 }

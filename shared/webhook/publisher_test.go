@@ -273,6 +273,7 @@ func TestPublishTexts(t *testing.T) {
 		w.record("10", now, conversation.MessageRecord{}, oldMessage),
 		w.record("11", now, conversation.ThreadRecord{}, oldThread),
 		w.record("12", now, completed, conversation.ThreadRecord{}),
+		w.record("13", now, open, conversation.ThreadRecord{}),
 	}
 	if failed := w.publish(batch...); len(failed) != 0 {
 		t.Errorf("failed: %v", failed)
