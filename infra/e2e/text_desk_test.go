@@ -140,7 +140,7 @@ func (d desk) threadRecord(t testing.TB, threadID conversation.ThreadID) convers
 	if err != nil {
 		t.Fatal(err)
 	}
-	return thread.ThreadRecord
+	return thread
 }
 
 // closed waits until a conversation is completed, and returns it as the API shows it.
@@ -162,7 +162,7 @@ func (d desk) openThread(t testing.TB, k dynamo.ThreadKey) (conversation.ThreadR
 	if err != nil && !errors.Is(err, conversation.ErrNotFound) {
 		t.Fatal(err)
 	}
-	return thread.ThreadRecord, err == nil
+	return thread, err == nil
 }
 
 // messagesOf are a conversation's messages as the API lists them, oldest first.

@@ -86,7 +86,7 @@ func (w ward) thread(t *testing.T, threadID conversation.ThreadID) conversation.
 	if err != nil {
 		t.Fatal(err)
 	}
-	return thread.ThreadRecord
+	return thread
 }
 
 func (w ward) message(t *testing.T, messageID conversation.MessageID) conversation.MessageRecord {
@@ -106,7 +106,7 @@ func (w ward) receive(ctx context.Context, k dynamo.ThreadKey, m conversation.Me
 		open, readErr := w.OpenThread(ctx, w.ws(), k)
 		switch {
 		case readErr == nil:
-			thread = open.ThreadRecord
+			thread = open
 		case !errors.Is(readErr, conversation.ErrNotFound):
 			return readErr
 		}

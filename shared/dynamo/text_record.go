@@ -11,16 +11,13 @@ import (
 	"parley/shared/conversation"
 )
 
-// StoredThread is a thread as it was read, for the write that builds on it.
-type StoredThread struct{ conversation.ThreadRecord }
-
 // OpenThread reads, strongly consistent, the open thread that takes messages of k. One
 // that is full is returned too.
-func (s *Store) OpenThread(ctx context.Context, ws conversation.WorkspaceID, k ThreadKey) (StoredThread, error) {
+func (s *Store) OpenThread(ctx context.Context, ws conversation.WorkspaceID, k ThreadKey) (conversation.ThreadRecord, error) {
 	for attempt := 0; ; attempt++ {
 		pointer, err := s.read(ctx, Conversations, openThreadID(ws, k))
 		if err != nil {
-			return StoredThread{}, wrap(err, "get the open thread")
+			return conversation.ThreadRecord{}, wrap(err, "get the open thread")
 		}
 		thread, err := s.ThreadRecord(ctx, ws, conversation.ThreadID(stringOf(pointer, "thread_id")))
 		if err != nil || thread.Open() && !thread.Superseded {
@@ -28,16 +25,16 @@ func (s *Store) OpenThread(ctx context.Context, ws conversation.WorkspaceID, k T
 		}
 		// The thread has completed since the pointer was read, or another has taken its place.
 		if err := pause(ctx, attempt); err != nil {
-			return StoredThread{}, wrap(err, "get the open thread")
+			return conversation.ThreadRecord{}, wrap(err, "get the open thread")
 		}
 	}
 }
 
 // ThreadRecord reads a thread with all that the service knows of it, strongly consistent,
 // open or completed, a test or not.
-func (s *Store) ThreadRecord(ctx context.Context, ws conversation.WorkspaceID, threadID conversation.ThreadID) (StoredThread, error) {
+func (s *Store) ThreadRecord(ctx context.Context, ws conversation.WorkspaceID, threadID conversation.ThreadID) (conversation.ThreadRecord, error) {
 	thread, err := get[conversation.ThreadRecord](ctx, s, id(ws, kindThread, threadID), conversation.AllBlocks())
-	return StoredThread{thread}, wrap(err, "get thread %s", threadID)
+	return thread, wrap(err, "get thread %s", threadID)
 }
 
 // MessageRecord reads a message with all that the service knows of it, strongly

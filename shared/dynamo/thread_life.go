@@ -161,7 +161,7 @@ func (s *Store) StoreThreadToken(ctx context.Context, ws conversation.WorkspaceI
 		if err == nil && stored.Open() {
 			err = ErrStale
 		}
-		return stored.ThreadRecord, wrap(err, "store token of thread %s", threadID)
+		return stored, wrap(err, "store token of thread %s", threadID)
 	}
 	if err != nil {
 		return conversation.ThreadRecord{}, wrap(err, "store token of thread %s", threadID)

@@ -705,7 +705,7 @@ func TestOptOutOrder(t *testing.T) {
 				err := func() error {
 					thread := w.newThread(bySMS)
 					if open, err := w.OpenThread(t.Context(), w.ws(), bySMS); err == nil {
-						thread = open.ThreadRecord
+						thread = open
 					}
 					write := joining(thread, w.written(bySMS, "a keyword"))
 					write.OptOut = &tt.written[n]

@@ -183,7 +183,7 @@ func TestThreadWritesByProperty(t *testing.T) {
 			if err != nil {
 				rt.Fatal(err)
 			}
-			if diff := cmp.Diff(want, got.ThreadRecord); diff != "" {
+			if diff := cmp.Diff(want, got); diff != "" {
 				rt.Errorf("thread (-want +got):\n%s", diff)
 			}
 			messages, err := w.ThreadMessages(t.Context(), want)

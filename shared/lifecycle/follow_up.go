@@ -218,7 +218,7 @@ func (c *Calls) followUpCall(ctx context.Context, call dynamo.StoredCall) error 
 		if err != nil {
 			return err
 		}
-		if err := c.recordFollowUp(ctx, thread.ThreadRecord, m, outcomeOf(m), m.ProviderMessageID); err != nil {
+		if err := c.recordFollowUp(ctx, thread, m, outcomeOf(m), m.ProviderMessageID); err != nil {
 			return err
 		}
 	}

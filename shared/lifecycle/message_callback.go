@@ -154,7 +154,7 @@ func (t Threads) forwardAttempt(ctx context.Context, m conversation.MessageRecor
 	if err != nil {
 		return err
 	}
-	_, err = t.change(ctx, thread.ThreadRecord, func(thread conversation.ThreadRecord) (*dynamo.ThreadWrite, error) {
+	_, err = t.change(ctx, thread, func(thread conversation.ThreadRecord) (*dynamo.ThreadWrite, error) {
 		if a := thread.Attempt; !thread.Open() || a == nil || a.MessageID != m.MessageID || followUpRank[status] <= followUpRank[a.Status] {
 			return nil, nil
 		}

@@ -55,7 +55,7 @@ func (p Parts) change(ctx context.Context, thread conversation.ThreadRecord, dec
 			if err != nil {
 				return err
 			}
-			thread = now.ThreadRecord
+			thread = now
 		}
 		known = false
 		w, err := decide(thread)
@@ -83,9 +83,9 @@ func (p Parts) join(ctx context.Context, seed conversation.ThreadRecord, add fun
 	key := keyOf(seed)
 	var thread conversation.ThreadRecord
 	err := p.again(ctx, func() error {
-		open, err := p.Store.OpenThread(ctx, seed.WorkspaceID, key)
-		thread = open.ThreadRecord
 		var full conversation.ThreadID
+		var err error
+		thread, err = p.Store.OpenThread(ctx, seed.WorkspaceID, key)
 		switch {
 		case errors.Is(err, conversation.ErrNotFound):
 			thread = seed

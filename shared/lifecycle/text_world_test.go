@@ -409,7 +409,7 @@ func (w *world) readThread(t fatal, threadID conversation.ThreadID) conversation
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	return thread.ThreadRecord
+	return thread
 }
 
 // replies are the texts that were sent as replies, by their content.

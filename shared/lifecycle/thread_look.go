@@ -31,7 +31,7 @@ func (t Threads) Advance(ctx context.Context, ws conversation.WorkspaceID, threa
 			case errors.Is(err, conversation.ErrNotFound):
 				step, err = Step{Next: StepDone}, nil
 			case err == nil:
-				step, err = t.look(ctx, thread.ThreadRecord)
+				step, err = t.look(ctx, thread)
 			}
 			return err
 		})

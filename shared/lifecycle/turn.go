@@ -134,7 +134,7 @@ func (t Threads) mark(ctx context.Context, item TurnItem) error {
 	if err != nil {
 		return err
 	}
-	return t.markAll(ctx, thread.ThreadRecord, item.MessageID)
+	return t.markAll(ctx, thread, item.MessageID)
 }
 
 // markAll gives these messages of a thread their event marks, as far as they have none.
@@ -170,8 +170,7 @@ var (
 func (t Threads) turn(ctx context.Context, item TurnItem) error {
 	patient := t.Now().Add(turnWait)
 	for {
-		stored, err := t.Store.ThreadRecord(ctx, item.WorkspaceID, item.ThreadID)
-		thread := stored.ThreadRecord
+		thread, err := t.Store.ThreadRecord(ctx, item.WorkspaceID, item.ThreadID)
 		if err != nil || !isAmong(thread.Unanswered, item.MessageID) {
 			return err
 		}
@@ -341,7 +340,7 @@ func (t Threads) claim(ctx context.Context, thread conversation.ThreadRecord, cl
 	if readErr != nil {
 		return thread, claim, errors.Join(err, readErr)
 	}
-	written, err = attempt(now.ThreadRecord)
+	written, err = attempt(now)
 	return written, claim, err
 }
 

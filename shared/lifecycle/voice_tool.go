@@ -89,7 +89,7 @@ func (p Parts) takeOut(ctx context.Context, m conversation.MessageRecord) error 
 	if err != nil {
 		return err
 	}
-	_, err = p.change(ctx, thread.ThreadRecord, func(thread conversation.ThreadRecord) (*dynamo.ThreadWrite, error) {
+	_, err = p.change(ctx, thread, func(thread conversation.ThreadRecord) (*dynamo.ThreadWrite, error) {
 		thread.MessageCount--
 		return &dynamo.ThreadWrite{
 			Thread: thread, Removed: []conversation.MessageID{m.MessageID},
