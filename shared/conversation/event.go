@@ -44,11 +44,10 @@ type Event struct {
 
 // CallEvents says what a change of a call's record means. It is a pure function of the two
 // images, so a change that is seen again makes the same events. before is the zero value
-// for a call that is new. A call that is inserted when it is over is history from
-// elsewhere and makes none; a call that arrives starts with its arrival.
+// for a call that is new. One of history, which has no carrier, makes none; a call that
+// arrives starts with its arrival.
 func CallEvents(before, after CallRecord) []Event {
-	isNew := before.CallID == ""
-	if after.CallID == "" || isNew && !after.Active() {
+	if after.Carrier == "" {
 		return nil
 	}
 	var events []Event

@@ -115,7 +115,7 @@ func sampleThread() ThreadRecord {
 // life is a call's record at each step of its life.
 func life() (queued, dialling, hungUp, ended, completed, failed CallRecord) {
 	whole := sampleCall()
-	queued = CallRecord{Call: whole, HoldsSlot: true}
+	queued = CallRecord{Call: whole, Carrier: "simulator", HoldsSlot: true}
 	queued.Status, queued.DurationSeconds, queued.EndedAt, queued.EndReason = CallQueued, 0, Time{}, ""
 	queued.Costs, queued.Transcript, queued.Analysis, queued.Evaluations, queued.FollowUps = nil, nil, nil, nil, nil
 	queued.Recording, queued.PerformanceMetrics, queued.ConfigSnapshot = nil, nil, nil
@@ -145,7 +145,10 @@ func TestCallEvents(t *testing.T) {
 	ringing.CarrierID = "sim-1"
 	followedUp := completed
 	followedUp.FollowUps = nil
-	history := CallRecord{Call: sampleCall()}
+	history, historyWithTimes := CallRecord{Call: sampleCall()}, completed
+	historyWithTimes.Carrier = ""
+	declined := failed
+	declined.DiallingAt, declined.EndedAt, declined.EndReason = arrived.StartedAt, arrived.StartedAt, EndAgentUnavailable
 	test := arrived
 	test.IsTest = true
 	type events = map[EventName]Time
@@ -166,8 +169,8 @@ func TestCallEvents(t *testing.T) {
 		"arrived":                        {none, arrived, events{CallStarted: arrived.StartedAt}},
 		"a test call":                    {none, test, events{CallStarted: arrived.StartedAt}},
 		"history, inserted whole":        {none, history, events{}},
-		"history of a failure":           {none, failedLate, events{}},
-		"history with all our times":     {none, completed, events{}},
+		"arrived, and declined":          {none, declined, events{CallStarted: arrived.StartedAt, CallFailed: arrived.StartedAt}},
+		"history with all our times":     {none, historyWithTimes, events{}},
 		"removed":                        {completed, none, events{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,6 +30,8 @@ type ThreadRecord struct {
 	IsTest  bool   `json:"is_test"`
 	Version int    `json:"version"` // how often it was written
 
+	TextBytes int `json:"text_bytes"` // of its messages' texts
+
 	LastArrivalAt  Time `json:"last_arrival_at"`           // of any message, by our clock
 	LastCustomerAt Time `json:"last_customer_at,omitzero"` // occurred_at of the customer's latest message, since the follow-up if there is one
 
@@ -73,8 +75,17 @@ type FollowUpAttempt struct {
 // Open tells whether the thread still takes messages.
 func (t ThreadRecord) Open() bool { return t.CompletedAt.IsZero() }
 
-// MaxThreadMessages is how many messages a thread takes; the next one opens another.
-const MaxThreadMessages = 1000
+// What a thread takes: the message after that opens another. So its transcript, whatever
+// JSON makes of its characters, fits into a response.
+const (
+	MaxThreadMessages = 1000
+	MaxThreadBytes    = 512 << 10
+)
+
+// Full tells whether the next message opens another thread.
+func (t ThreadRecord) Full() bool {
+	return t.MessageCount >= MaxThreadMessages || t.TextBytes >= MaxThreadBytes
+}
 
 // DerivedMessageID is the id of a message that comes of something that happens once, so
 // that it is one message however often it is made.

@@ -45,12 +45,14 @@ func Decide(f Facts) (reason conversation.CloseReason, followUp bool) {
 		return conversation.CustomerOptedOut, false
 	case !f.CustomerSpoke && (f.Attempt == nil || f.Answered): // with pictures alone
 		return conversation.EmptyTranscript, false
-	case !f.CustomerSpoke: // a call's follow-up is all there is
+	case !f.CustomerSpoke && !took(*f.Attempt): // a call's follow-up is all there is
 		return afterFollowUp(*f.Attempt, false), false
 	case !f.Evaluated:
 		return conversation.NoEnabledEvaluations, false
 	case f.GradingFailed:
 		return conversation.GradingFailed, false
+	case f.Attempt != nil && !f.Answered && took(*f.Attempt):
+		return conversation.NoReplyAfterFollowUp, false
 	case !f.Failed:
 		return conversation.Graded, false
 	case f.Attempt != nil:
@@ -64,15 +66,19 @@ func Decide(f Facts) (reason conversation.CloseReason, followUp bool) {
 	return reason, reason == ""
 }
 
-// afterFollowUp is how a conversation ends that a follow-up could not repair.
+// took tells whether the carrier has taken a follow-up.
+func took(attempt conversation.FollowUpAttempt) bool {
+	return attempt.Status == conversation.FollowUpSent || attempt.Status == conversation.FollowUpDelivered
+}
+
+// afterFollowUp is how a conversation ends that a follow-up could not repair: one that was
+// answered, or that the carrier hasn't taken.
 func afterFollowUp(attempt conversation.FollowUpAttempt, answered bool) conversation.CloseReason {
 	switch {
 	case attempt.Status == conversation.FollowUpFailed:
 		return conversation.FollowUpFailedReason
 	case answered:
 		return conversation.Graded
-	case attempt.Status == conversation.FollowUpSent, attempt.Status == conversation.FollowUpDelivered:
-		return conversation.NoReplyAfterFollowUp
 	}
 	return conversation.FollowUpSendAmbiguous
 }

@@ -30,6 +30,7 @@ func TestDecide(t *testing.T) {
 	answered := func(f *Facts) { f.Answered = true }
 	silent := func(f *Facts) { f.CustomerSpoke, f.Failed, f.Recoverable = false, false, false }
 	passed := func(f *Facts) { f.Failed, f.Recoverable = false, false }
+	ungraded := func(f *Facts) { f.GradingFailed = true }
 	const (
 		sent, delivered, failed, ambiguous = conversation.FollowUpSent, conversation.FollowUpDelivered, conversation.FollowUpFailed, conversation.FollowUpAmbiguous
 		followUp                           = conversation.CloseReason("")
@@ -49,18 +50,23 @@ func TestDecide(t *testing.T) {
 		"opted out in answer to follow-up": {[]func(*Facts){attempt(sent), answered, func(f *Facts) { f.OptedOut = true }}, conversation.CustomerOptedOut},
 
 		"nobody spoke": {[]func(*Facts){silent}, conversation.EmptyTranscript},
-		"nobody spoke, before all that is about it":   {[]func(*Facts){all, silent}, conversation.EmptyTranscript},
-		"a call's follow-up alone, sent":              {[]func(*Facts){all, silent, attempt(sent)}, conversation.NoReplyAfterFollowUp},
-		"a call's follow-up alone, delivered":         {[]func(*Facts){all, silent, attempt(delivered)}, conversation.NoReplyAfterFollowUp},
-		"a call's follow-up alone, failed":            {[]func(*Facts){all, silent, attempt(failed)}, conversation.FollowUpFailedReason},
-		"a call's follow-up alone, ambiguous":         {[]func(*Facts){all, silent, attempt(ambiguous)}, conversation.FollowUpSendAmbiguous},
-		"a call's follow-up, answered by pictures":    {[]func(*Facts){silent, attempt(sent), answered}, conversation.EmptyTranscript},
-		"a call's follow-up, answered, and it passes": {[]func(*Facts){attempt(sent), answered, passed}, conversation.Graded},
+		"nobody spoke, before all that is about it":           {[]func(*Facts){all, silent}, conversation.EmptyTranscript},
+		"a call's follow-up alone, sent":                      {[]func(*Facts){silent, attempt(sent)}, conversation.NoReplyAfterFollowUp},
+		"a call's follow-up alone, delivered":                 {[]func(*Facts){silent, attempt(delivered)}, conversation.NoReplyAfterFollowUp},
+		"a call's follow-up alone, not evaluated":             {[]func(*Facts){all, silent, attempt(sent)}, conversation.NoEnabledEvaluations},
+		"a call's follow-up alone, not graded":                {[]func(*Facts){silent, attempt(sent), ungraded}, conversation.GradingFailed},
+		"a call's follow-up alone, failed":                    {[]func(*Facts){all, silent, attempt(failed)}, conversation.FollowUpFailedReason},
+		"a call's follow-up alone, ambiguous":                 {[]func(*Facts){all, silent, attempt(ambiguous)}, conversation.FollowUpSendAmbiguous},
+		"a call's follow-up, answered by pictures":            {[]func(*Facts){silent, attempt(sent), answered}, conversation.EmptyTranscript},
+		"a call's follow-up, no answer, and it passes":        {[]func(*Facts){attempt(delivered), passed}, conversation.NoReplyAfterFollowUp},
+		"a call's follow-up, failed, and it passes":           {[]func(*Facts){attempt(failed), passed}, conversation.Graded},
+		"a call's follow-up, perhaps not sent, and it passes": {[]func(*Facts){attempt(ambiguous), passed}, conversation.Graded},
+		"a call's follow-up, answered, and it passes":         {[]func(*Facts){attempt(sent), answered, passed}, conversation.Graded},
 
 		"no evaluations": {[]func(*Facts){func(f *Facts) { f.Evaluated = false }}, conversation.NoEnabledEvaluations},
 		"no evaluations, before a failed grading": {[]func(*Facts){all}, conversation.NoEnabledEvaluations},
 		"grading failed":                  {[]func(*Facts){all, func(f *Facts) { f.Evaluated = true }}, conversation.GradingFailed},
-		"grading failed after the answer": {[]func(*Facts){attempt(sent), answered, func(f *Facts) { f.GradingFailed = true }}, conversation.GradingFailed},
+		"grading failed after the answer": {[]func(*Facts){attempt(sent), answered, ungraded}, conversation.GradingFailed},
 
 		"all passed":                         {[]func(*Facts){passed}, conversation.Graded},
 		"follow-ups off":                     {[]func(*Facts){func(f *Facts) { f.Sending = Sending{} }}, conversation.Graded},

@@ -107,7 +107,7 @@ func (w *world) calls() (queued, dialling, completed conversation.CallRecord) {
 		CallID: conversation.CallID(conversation.NewID()), WorkspaceID: w.workspace, AssistantID: "a", AssistantName: "Desk",
 		CallType: conversation.Outbound, Direction: conversation.Outbound, Status: conversation.CallQueued, StartedAt: now,
 		Customer: &conversation.Customer{Name: "Ada", Phone: "+12025550123"}, Metadata: conversation.JSON(`{"a":"<&>"}`),
-	}}
+	}, Carrier: "simulator"}
 	dialling = queued
 	dialling.Status, dialling.DiallingAt = conversation.CallInProgress, now
 	completed = dialling
@@ -543,7 +543,7 @@ func TestLargeCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	record := w.record("1", time.Now(), dialling, conversation.CallRecord{})
-	record.Change.NewImage = w.stored(completed, map[string]string{"completed_at": completed.CompletedAt.String()})
+	record.Change.NewImage = w.stored(completed, map[string]string{"completed_at": completed.CompletedAt.String(), "carrier": completed.Carrier})
 	if failed := w.publish(record); len(failed) != 0 {
 		t.Fatalf("failed: %v", failed)
 	}
