@@ -28,7 +28,8 @@ type Stage struct {
 	// TurnConcurrency is how many batches of ten turns of text conversations run at once.
 	TurnConcurrency int
 	// DeliveryConcurrency is how many batches of webhooks' first attempts are made at once.
-	// The defaults leave room for the API in a new account's ten executions.
+	// The defaults are for a new account's ten executions, of which the later attempts, which
+	// nothing bounds there, may take what is left.
 	DeliveryConcurrency int
 	// ReserveDeliveries sets that many executions aside for them, and as many for the later
 	// attempts, and keeps both from taking more. A new account has none to set aside.

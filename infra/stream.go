@@ -10,9 +10,8 @@ import (
 
 // newStreamSource has the table's stream call a function, with what happens to the calls,
 // messages and threads that live here; history that was put in whole, and keys, don't reach
-// it. A record that
-// always fails is set apart from its batch, tried for a day at most, and then kept whole.
-// It returns the mapping's id.
+// it. A record that always fails is set apart from its batch, tried for a day at most, and
+// then kept whole. It returns the mapping's id.
 func newStreamSource(stack awscdk.Stack, id string, data *dataStack, function awslambda.Function) *string {
 	return awslambda.NewCfnEventSourceMapping(stack, jsii.String(id), &awslambda.CfnEventSourceMappingProps{
 		FunctionName:               function.FunctionName(),

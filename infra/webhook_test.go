@@ -66,7 +66,10 @@ func checkRetryTask(t *testing.T, task aslState, attempt int) {
 	if len(task.Catch) != 0 || task.TimeoutSeconds <= int(sizes[retryWebhook].seconds) {
 		t.Errorf("attempt %d: got a timeout of %d s and catches %v, want more than the function's, and none", attempt, task.TimeoutSeconds, task.Catch)
 	}
-	if len(task.Retry) != 2 || !slices.Equal(task.Retry[0].ErrorEquals, []string{"Lambda.TooManyRequestsException"}) || *task.Retry[0].MaxAttempts < 50 || task.Retry[0].JitterStrategy != "FULL" ||
+	// Each task waits for room for hours, and five of them, with three events a try, stay below
+	// the 25,000 events of a history.
+	if len(task.Retry) != 2 || !slices.Equal(task.Retry[0].ErrorEquals, []string{"Lambda.TooManyRequestsException"}) ||
+		*task.Retry[0].MaxAttempts < 1000 || *task.Retry[0].MaxAttempts*5*3 > 20_000 || task.Retry[0].JitterStrategy != "FULL" ||
 		!slices.Equal(task.Retry[1].ErrorEquals, []string{"States.ALL"}) || *task.Retry[1].MaxAttempts < 10 || task.Retry[1].BackoffRate < 1.5 {
 		t.Errorf("attempt %d: got %+v, want patience with a function that has no room, and a retry of all errors, ever later", attempt, task.Retry)
 	}

@@ -47,8 +47,8 @@ func openThreadID(ws conversation.WorkspaceID, k ThreadKey) string {
 }
 
 // ThreadWrite is one change of a conversation, all of it or nothing. DynamoDB writes 100
-// items at once: the thread, its pointer, an opt-out and the caps take up to five of them,
-// an inbound message two, every other message or call one.
+// items at once: the thread, the one that it takes over from, its pointer, an opt-out and the
+// caps take up to six of them, an inbound message two, every other message or call one.
 type ThreadWrite struct {
 	// Thread is as it shall be, but for its version, which is the one that was read; 0: it is
 	// new. With CompletedAt it completes, and forgets its token.

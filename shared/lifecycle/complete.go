@@ -160,9 +160,7 @@ func (t Threads) outcomes(ctx context.Context, q quiet) ([]dynamo.CallOutcome, e
 // judgeAgain judges a call by what its follow-up was to repair, if the customer has answered
 // that: by what was said in the call, and in the conversation.
 func (t Threads) judgeAgain(ctx context.Context, call conversation.CallRecord, ws conversation.Workspace, assistant conversation.AssistantConfig, messages []conversation.MessageRecord) []conversation.Evaluation {
-	followUp := slices.IndexFunc(messages, func(m conversation.MessageRecord) bool {
-		return m.CallID == call.CallID && m.Source != conversation.SourceVoiceTool
-	})
+	followUp := slices.IndexFunc(messages, func(m conversation.MessageRecord) bool { return m.MessageID == followUpOf(call) })
 	criteria := toRecover(assistant, call.Evaluations)
 	if followUp < 0 || !t.spoke(messages[followUp:]) || len(criteria) == 0 {
 		return call.Evaluations

@@ -130,7 +130,7 @@ func (p Parts) recordFollowUp(ctx context.Context, thread conversation.ThreadRec
 		write := &dynamo.ThreadWrite{}
 		switch {
 		case outcome == sendRefused && isCalls && thread.Open():
-			thread.MessageCount--
+			unlist(&thread, m)
 			thread.FollowedUp = slices.DeleteFunc(slices.Clone(thread.FollowedUp), func(id conversation.CallID) bool { return id == m.CallID })
 			write.Removed = []conversation.MessageID{m.MessageID}
 		case outcome == sendRefused && !awaits:
@@ -177,16 +177,25 @@ func (t Threads) settleFollowUp(ctx context.Context, thread conversation.ThreadR
 		return Step{}, err
 	}
 	outcome := outcomeOf(m)
-	if m.CallID != "" && m.SentAt.IsZero() {
-		call, err := t.Store.CallRecord(ctx, m.WorkspaceID, m.CallID)
-		if err != nil {
-			return Step{}, err
-		}
-		if slices.ContainsFunc(call.FollowUps, func(f conversation.FollowUp) bool { return f.Status == conversation.FollowUpFailed }) {
-			outcome = sendRefused
-		}
+	if refused, err := t.isRefused(ctx, m); err != nil {
+		return Step{}, err
+	} else if refused {
+		outcome = sendRefused
 	}
 	return Step{}, t.recordFollowUp(ctx, thread, m, outcome, m.ProviderMessageID)
+}
+
+// isRefused tells whether a message is a call's follow-up of which the call alone knows that
+// it was refused: who sent it has died in between.
+func (t Threads) isRefused(ctx context.Context, m conversation.MessageRecord) (bool, error) {
+	if m.CallID == "" || !m.SentAt.IsZero() {
+		return false, nil
+	}
+	call, err := t.Store.CallRecord(ctx, m.WorkspaceID, m.CallID)
+	if err != nil || m.MessageID != followUpOf(call.CallRecord) {
+		return false, err
+	}
+	return slices.ContainsFunc(call.FollowUps, func(f conversation.FollowUp) bool { return f.Status == conversation.FollowUpFailed }), nil
 }
 
 // outcomeOf is what a stored message says became of it: without the carrier's id it may
@@ -198,10 +207,15 @@ func outcomeOf(m conversation.MessageRecord) sendOutcome {
 	return sendUnknown
 }
 
+// followUpOf is the message that a completed call's follow-up is.
+func followUpOf(call conversation.CallRecord) conversation.MessageID {
+	return conversation.DerivedMessageID(call.WorkspaceID, "follow-up "+string(call.CallID), call.CompletedAt)
+}
+
 // followUpCall sends the follow-up that an ended call waits for, once, or says why there is
 // none. Nothing of the call but its follow_ups changes.
 func (c *Calls) followUpCall(ctx context.Context, call dynamo.StoredCall) error {
-	id := conversation.DerivedMessageID(call.WorkspaceID, "follow-up "+string(call.CallID), call.CompletedAt)
+	id := followUpOf(call.CallRecord)
 	m, err := c.Store.MessageRecord(ctx, call.WorkspaceID, id)
 	if errors.Is(err, conversation.ErrNotFound) {
 		return c.claimCallFollowUp(ctx, call, id)

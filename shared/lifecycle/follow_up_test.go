@@ -511,3 +511,59 @@ func TestCallFollowUpCrashes(t *testing.T) {
 		}
 	}
 }
+
+// A call's follow-up that was refused is no message of the conversation, although that has a
+// follow-up of its own, and who sent the call's has died.
+func TestRefusedCallFollowUpCrashes(t *testing.T) {
+	stage := newStage(t)
+	for n := 1; ; n++ {
+		w, c := stage.crashing(t)
+		threadID := w.says(t, "Hello")
+		w.pass(30 * time.Minute)
+		w.advance(t, threadID)
+		w.pass(23 * time.Hour)
+		ph := w.bring(t, hungUp)
+		w.line.fate = func(carrier.Text) fate { return textRefused }
+		crashed := c.run(w.ctx, n, false, func(ctx context.Context) error { return w.calls.Advance(ctx, w.workspace, ph.CallID) })
+		for range 10 {
+			if err := w.calls.Advance(w.ctx, w.workspace, ph.CallID); err == nil {
+				break
+			}
+			w.pass(time.Minute)
+		}
+		status := statusOf(w.read(t, ph.CallID).CallRecord)
+		w.toItsEnd(t, threadID)
+		got := w.readThread(t, threadID)
+		w.checkThread(t, got)
+		if want := map[string]int{"failed by sms": 3, "ambiguous by sms": 4}[status]; got.MessageCount != want {
+			t.Fatalf("call %d: %d messages with a call's follow-up that is %q, want %d", n, got.MessageCount, status, want)
+		}
+		if !crashed {
+			return
+		}
+	}
+}
+
+// In a test all texts have the same source; a receipt moves the follow-up that it is about.
+func TestReceiptOfTheCallsOtherText(t *testing.T) {
+	w, a := newStage(t).newExamined(t, nil)
+	call := w.newCall(customer + "99")
+	call.IsTest = true
+	ph := w.bringCall(t, talking, call)
+	if status, _ := w.callback(t, ph.WorkspaceID, ph.CallID, w.tool("Check-in is from 3 pm.")); status != http.StatusOK {
+		t.Fatalf("status %d, want 200", status)
+	}
+	w.line.hangUp(ph, conversation.EndCustomerHungUp)
+	w.deliverAll(t, ph)
+	a.followUp = func() error { w.deliverReceipts(t); return nil }
+	if err := w.calls.Advance(w.ctx, w.workspace, ph.CallID); err != nil {
+		t.Fatal(err)
+	}
+	if got := statusOf(w.read(t, ph.CallID).CallRecord); got != "sent by sms" || w.followUpTexts() != 1 {
+		t.Errorf("%q, %d texts; want one sent", got, w.followUpTexts())
+	}
+	w.deliverReceipts(t)
+	if got := statusOf(w.read(t, ph.CallID).CallRecord); got != "delivered by sms" {
+		t.Errorf("%q, want delivered", got)
+	}
+}

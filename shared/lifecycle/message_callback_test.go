@@ -200,17 +200,23 @@ func TestMessagesJoin(t *testing.T) {
 	}
 
 	// A conversation that is full makes room for another.
-	full := w.readThread(t, thread)
-	full.MessageCount = conversation.MaxThreadMessages - 1
-	if err := w.store.WriteThread(w.ctx, dynamo.ThreadWrite{Thread: full, Until: w.now()}); err != nil {
-		t.Fatal(err)
-	}
-	last, next := another(func(*carrier.MessageCallback) {}), another(func(*carrier.MessageCallback) {})
-	if got := w.readThread(t, thread); last.ThreadID != thread || !got.Superseded || got.MessageCount != conversation.MaxThreadMessages {
-		t.Errorf("the last message is in %s; thread %+v; want it full and superseded", last.ThreadID, got)
-	}
-	if got := w.readThread(t, next.ThreadID); next.ThreadID == thread || got.MessageCount != 1 {
-		t.Errorf("the next message is in %s of %d messages, want a new one", next.ThreadID, got.MessageCount)
+	for name, fill := range map[string]func(*conversation.ThreadRecord){
+		"by messages": func(full *conversation.ThreadRecord) { full.MessageCount = conversation.MaxThreadMessages - 1 },
+		"by bytes":    func(full *conversation.ThreadRecord) { full.TextBytes = conversation.MaxThreadBytes - 1 },
+	} {
+		full := w.readThread(t, thread)
+		fill(&full)
+		if err := w.store.WriteThread(w.ctx, dynamo.ThreadWrite{Thread: full, Until: w.now()}); err != nil {
+			t.Fatal(err)
+		}
+		last, next := another(func(*carrier.MessageCallback) {}), another(func(*carrier.MessageCallback) {})
+		if got := w.readThread(t, thread); last.ThreadID != thread || !got.Superseded || !got.Full() {
+			t.Errorf("%s: the last message is in %s; thread %+v; want it full and superseded", name, last.ThreadID, got)
+		}
+		thread = next.ThreadID
+		if got := w.readThread(t, thread); thread == last.ThreadID || got.MessageCount != 1 || got.TextBytes != len(next.Content) {
+			t.Errorf("%s: the next message is in %s of %d messages, %d bytes; want a new one", name, thread, got.MessageCount, got.TextBytes)
+		}
 	}
 }
 

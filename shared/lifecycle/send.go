@@ -91,7 +91,7 @@ func (p Parts) join(ctx context.Context, seed conversation.ThreadRecord, add fun
 			thread = seed
 		case err != nil:
 			return err
-		case thread.MessageCount >= conversation.MaxThreadMessages:
+		case thread.Full():
 			thread, full = seed, thread.ThreadID
 		}
 		write := add(&thread)
@@ -165,11 +165,18 @@ func newMessage(t conversation.ThreadRecord, ws conversation.Workspace, own conv
 // list counts a message. It may have been written before those that are there.
 func list(t *conversation.ThreadRecord, m conversation.MessageRecord) {
 	t.MessageCount++
+	t.TextBytes += len(m.Content)
 	if m.OccurredAt.Before(t.StartedAt.Time) {
 		t.StartedAt = m.OccurredAt
 	}
 	t.LastMessageAt = later(t.LastMessageAt, m.OccurredAt)
 	t.LastArrivalAt = later(t.LastArrivalAt, m.ArrivedAt)
+}
+
+// unlist takes back that a message was counted, which was refused.
+func unlist(t *conversation.ThreadRecord, m conversation.MessageRecord) {
+	t.MessageCount--
+	t.TextBytes -= len(m.Content)
 }
 
 func later(a, b conversation.Time) conversation.Time {

@@ -16,7 +16,7 @@ import (
 // settledAtOnce messages whose turn has died take one.
 const (
 	maxLooks      = 32
-	settledAtOnce = 50
+	settledAtOnce = 40
 )
 
 // Advance does all that is due for a conversation, and says what its state machine does
@@ -137,9 +137,14 @@ func (t Threads) finish(ctx context.Context, q quiet) (Step, error) {
 		return Step{}, err
 	}
 	now := t.Now()
-	for _, m := range q.messages {
-		if left := m.ArrivedAt.Add(sendingTime).Sub(now); isUnsent(m) && left > 0 {
+	for _, m := range slices.DeleteFunc(slices.Clone(q.messages), isSent) {
+		if left := m.ArrivedAt.Add(sendingTime).Sub(now); left > 0 {
 			return StepWait.in(left), nil
+		}
+		if refused, err := t.isRefused(ctx, m); err != nil {
+			return Step{}, err
+		} else if refused {
+			return Step{}, t.recordFollowUp(ctx, q.thread, m, sendRefused, "")
 		}
 	}
 	q.grading = t.grade(ctx, q)
@@ -170,9 +175,9 @@ func (t Threads) messages(ctx context.Context, thread conversation.ThreadRecord)
 	return nil, fmt.Errorf("%d of %d messages: %w", shown, thread.MessageCount, errIndexLags)
 }
 
-// isUnsent tells whether a text is perhaps on its way, or whoever was sending it has died.
-func isUnsent(m conversation.MessageRecord) bool {
-	return m.Direction == conversation.Outbound && m.SentAt.IsZero()
+// isSent tells of any message but a text that is perhaps on its way, or whose sender has died.
+func isSent(m conversation.MessageRecord) bool {
+	return m.Direction == conversation.Inbound || !m.SentAt.IsZero()
 }
 
 // facts are what Decide goes by.
@@ -200,6 +205,9 @@ func (t Threads) complete(ctx context.Context, q quiet, reason conversation.Clos
 	done := q.thread
 	done.CloseReason, done.CompletedAt = reason, conversation.At(t.Now())
 	done.Transcript = turnsOf(q.messages)
+	if n := len(q.messages); n > 0 { // a text that was refused may have been the first or the last
+		done.StartedAt, done.LastMessageAt = q.messages[0].OccurredAt, q.messages[n-1].OccurredAt
+	}
 	done.Analysis, done.Evaluations, done.AnchorMessageID = q.analysis, shown(reason, q.evaluations), q.anchor
 	done.FollowUps = followUpsOf(q.thread, reason)
 	done.Attempt = nil
@@ -210,7 +218,7 @@ func (t Threads) complete(ctx context.Context, q quiet, reason conversation.Clos
 	}
 	write := dynamo.ThreadWrite{Thread: done, Calls: calls}
 	for _, m := range q.messages {
-		if isUnsent(m) && len(write.Changed) < settledAtOnce {
+		if !isSent(m) && len(write.Changed) < settledAtOnce {
 			write.Changed = append(write.Changed, conversation.MessageRecord{
 				Message: conversation.Message{MessageID: m.MessageID}, SentAt: done.CompletedAt,
 			})

@@ -384,21 +384,25 @@ func TestCloseReasons(t *testing.T) {
 // checkThread checks what holds of every completed thread.
 func (w *world) checkThread(t fatal, thread conversation.ThreadRecord) {
 	t.Helper()
-	listed := 0
+	var listed []time.Time
 	for _, m := range w.messages(t) {
 		if m.ThreadID != thread.ThreadID {
 			continue
 		}
-		listed++
+		listed = append(listed, m.OccurredAt.Time)
 		if m.Direction == conversation.Inbound && m.MarkedAt.IsZero() || m.Direction == conversation.Outbound && m.SentAt.IsZero() {
 			t.Fatalf("%s message %q has no mark, or was never sent", m.Direction, m.Content)
 		}
 	}
-	if listed != thread.MessageCount || listed != len(thread.Transcript) || thread.Transcript == nil {
-		t.Fatalf("%d messages; want the count of %d, and the transcript's %d", listed, thread.MessageCount, len(thread.Transcript))
+	if n := len(listed); n != thread.MessageCount || n != len(thread.Transcript) || thread.Transcript == nil {
+		t.Fatalf("%d messages; want the count of %d, and the transcript's %d", n, thread.MessageCount, len(thread.Transcript))
 	}
-	if thread.Costs == nil || thread.Costs.ChargedMessageCount != listed {
-		t.Fatalf("costs %+v, want those of %d messages", thread.Costs, listed)
+	if thread.Costs == nil || thread.Costs.ChargedMessageCount != len(listed) {
+		t.Fatalf("costs %+v, want those of %d messages", thread.Costs, len(listed))
+	}
+	slices.SortFunc(listed, time.Time.Compare)
+	if n := len(listed); n > 0 && (!thread.StartedAt.Equal(listed[0]) || !thread.LastMessageAt.Equal(listed[n-1])) {
+		t.Fatalf("from %s to %s, want from the first message to the last, %s", thread.StartedAt, thread.LastMessageAt, listed)
 	}
 	if graded := thread.Evaluations != nil; graded && thread.AnchorMessageID == "" {
 		t.Fatalf("graded without an anchor")

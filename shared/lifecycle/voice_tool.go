@@ -14,7 +14,8 @@ import (
 )
 
 // sendingTime is how long a text that is stored, and not yet known to be sent, may be on its
-// way. It exceeds the timeout of the functions that send, however the stage is scaled.
+// way, however the stage is scaled: whoever stored it sends it at once, which takes
+// carrier.PlaceTimeout.
 const sendingTime = time.Minute
 
 // text sends the customer the text that the assistant wants them to have, while it talks to
@@ -90,7 +91,7 @@ func (p Parts) takeOut(ctx context.Context, m conversation.MessageRecord) error 
 		return err
 	}
 	_, err = p.change(ctx, thread, func(thread conversation.ThreadRecord) (*dynamo.ThreadWrite, error) {
-		thread.MessageCount--
+		unlist(&thread, m)
 		return &dynamo.ThreadWrite{
 			Thread: thread, Removed: []conversation.MessageID{m.MessageID},
 			Delete: thread.MessageCount == 0 && thread.Attempt == nil, // a call's follow-up may have been refused before

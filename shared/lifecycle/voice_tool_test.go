@@ -142,7 +142,7 @@ func TestRefusedTextAlone(t *testing.T) {
 		messages, threads int
 	}{
 		"alone":                         {},
-		"the customer wrote before":     {before: func(t *testing.T, w *world) { w.writes(t, w.message("Hello")) }, messages: 1, threads: 1},
+		"the customer wrote before":     {before: func(t *testing.T, w *world) { w.says(t, "Hello") }, messages: 2, threads: 1},
 		"the customer writes meanwhile": {meanwhile: func(t *testing.T, w *world) { w.writes(t, w.message("Hello")) }, messages: 1, threads: 1},
 		"a follow-up was refused before": {before: func(t *testing.T, w *world) {
 			w.line.fate = func(carrier.Text) fate { return textRefused }
@@ -171,6 +171,10 @@ func TestRefusedTextAlone(t *testing.T) {
 				t.Errorf("messages %+v, threads %+v, pointer %q; want %d, %d", messages, threads, pointer, tt.messages, tt.threads)
 			}
 			if tt.threads == 1 {
+				w.line.received = nil
+				w.elapse(t, 30*time.Second)
+				w.toItsEnd(t, threads[0].ThreadID)
+				w.checkThread(t, w.readThread(t, threads[0].ThreadID))
 				return
 			}
 			// Its state machine begins, and has nothing to do; nor has the sweep.

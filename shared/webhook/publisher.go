@@ -48,7 +48,8 @@ const sentDelay = 15
 
 // Publish publishes the events of a batch of the stream. A record whose messages are not
 // all queued is reported, and comes again. An endpoint gets no event that it has enabled
-// after the record was written, so a replay reaches nobody who wasn't there.
+// in a later second than the record was written in, so a replay reaches nobody who wasn't
+// there.
 func (p *Publisher) Publish(ctx context.Context, batch dynamo.StreamEvent) (events.DynamoDBEventResponse, error) {
 	failed := make([]bool, len(batch.Records))
 	fail := func(i int, err error) {
