@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"time"
 
@@ -43,7 +44,7 @@ func newReceiver(secret string, now func() time.Time, out io.Writer) *receiver {
 		seen := newSeen()
 		for d := range r.work {
 			if !seen.before(d.event) {
-				fmt.Fprintf(out, "%s  %-16s %s  delivery %s\n", d.event.OccurredAt.Format(time.RFC3339), d.event.Event, d.event.EventID, d.id)
+				fmt.Fprintf(out, "%s  %-16s %s  verified, delivery %s\n", d.event.OccurredAt.Format(time.RFC3339), d.event.Event, d.event.EventID, d.id)
 			}
 		}
 	}()
@@ -62,6 +63,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	if err := webhook.Verify(body, request.Header.Get(webhook.SignatureHeader), r.secret, tolerance, r.now()); err != nil {
+		log.Printf("refused: %v", err)
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}

@@ -1,6 +1,9 @@
 package carrier
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // keywords are Twilio's words, without YES, which opts in there: it is an everyday answer
 // to an assistant's question, and who has opted out can say START.
@@ -11,7 +14,8 @@ var keywords = map[string]Keyword{
 	"HELP": HelpWord, "INFO": HelpWord,
 }
 
-// keywordOf is the keyword that a text consists of but for white space around it, or "".
+// keywordOf is the keyword that a text consists of, but for white space and punctuation around
+// it, or "".
 func keywordOf(text string) Keyword {
-	return keywords[strings.ToUpper(strings.TrimSpace(text))]
+	return keywords[strings.ToUpper(strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsPunct(r) }))]
 }

@@ -172,11 +172,11 @@ func TestFit(t *testing.T) {
 
 func TestKeyword(t *testing.T) {
 	tests := map[carrier.Keyword][]string{
-		carrier.OptOutWord: {"STOP", "StopAll", "unsubscribe", "Cancel", "END", "quit", "REVOKE", "OptOut", " stop\r\n", "\u00a0Stop"},
+		carrier.OptOutWord: {"STOP", "StopAll", "unsubscribe", "Cancel", "END", "quit", "REVOKE", "OptOut", " stop\r\n", "\u00a0Stop", "stop!", "Stop.", "\"stop\"", "¡STOP!"},
 		carrier.OptInWord:  {"START", "unstop", "\tStart "},
 		carrier.HelpWord:   {"HELP", "info", "Help\n"},
 		"": {
-			"", " ", "yes", "YES", "stop!", "stop.", "\"stop\"", "stop stop", "opt out", "please stop by tomorrow",
+			"", " ", "yes", "YES", "...", "stop stop", "don't stop", "opt out", "please stop by tomorrow",
 			"When does it end?", "helpful", "infos", "restart", strings.Repeat("stop", 16<<10),
 		},
 	}

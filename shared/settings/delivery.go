@@ -25,15 +25,21 @@ type Delivery struct {
 	EventID     string                      `json:"event_id" format:"uuid"`
 	Status      conversation.DeliveryStatus `json:"status" doc:"pending, delivered, failed or canceled."`
 	CreatedAt   conversation.Time           `json:"created_at"`
-	Attempts    []conversation.Attempt      `json:"attempts" doc:"By round and number. A round has up to six; each later round was begun by hand."`
+	Attempts    []conversation.Attempt      `json:"attempts,omitempty" doc:"By round and number. A round has up to six; each later round was begun by hand. Absent where many deliveries are retried."`
 	RequestBody json.RawMessage             `json:"request_body,omitempty" doc:"What was posted; only where one delivery is asked for."`
 }
 
 func showDelivery(d conversation.Delivery) Delivery {
 	return Delivery{
 		ID: d.ID, EndpointID: d.EndpointID, Event: d.Event, EventID: d.EventID, Status: d.Status, CreatedAt: d.CreatedAt,
-		Attempts: append([]conversation.Attempt{}, d.Attempts...),
+		Attempts: d.Attempts,
 	}
+}
+
+// showRetried shows a delivery whose next round is on its way.
+func showRetried(d conversation.Delivery) Delivery {
+	d.Status = conversation.DeliveryPending
+	return showDelivery(d)
 }
 
 // deliveryStatus is a status to filter by.
@@ -156,16 +162,24 @@ func (s Settings) getDelivery(ctx context.Context, in *deliveryRequest) (*delive
 }
 
 func (s Settings) retryDeliveryRoute() httpapi.Route {
-	return httpapi.Operation(row(http.MethodPost, "/deliveries/{delivery_id}/retry", append(sendDeliveries, getDeliveries)...), huma.Operation{
+	return httpapi.Operation(row(http.MethodPost, "/deliveries/{delivery_id}/retry", append(sendDeliveries, getDeliveries, getWorkspaces)...), huma.Operation{
 		OperationID: "retry-delivery", Tags: tag, DefaultStatus: http.StatusAccepted, Errors: []int{http.StatusConflict},
 		Summary: "Retry a delivery",
 		Description: "Begins another round of up to six attempts under the same event_id. The log shows it after its first attempt. " +
-			"409 for a delivery that is neither failed nor canceled.",
+			"409 for a delivery that is neither failed nor canceled, or whose endpoint doesn't want the event any more.",
 	}, s.retryDelivery)
 }
 
 func (s Settings) retryDelivery(ctx context.Context, in *deliveryRequest) (*deliveryResponse, error) {
-	d, err := s.Store.Delivery(ctx, httpapi.UserOf(ctx).WorkspaceID, deliveryID(in.DeliveryID))
+	ws := httpapi.UserOf(ctx).WorkspaceID
+	d, err := s.Store.Delivery(ctx, ws, deliveryID(in.DeliveryID))
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.Store.WebhookEndpoint(ctx, ws, d.EndpointID)
+	if errors.Is(err, conversation.ErrNotFound) || err == nil && !e.Wants(d.Event) {
+		return nil, unwanted()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -175,8 +189,13 @@ func (s Settings) retryDelivery(ctx context.Context, in *deliveryRequest) (*deli
 			"only a delivery that is failed or canceled can be retried, and not more often than 49 times; this one is "+string(d.Status))
 	}
 	var out deliveryResponse
-	out.Body.Delivery = showDelivery(d.Delivery)
+	out.Body.Delivery = showRetried(d.Delivery)
 	return &out, err
+}
+
+// unwanted refuses to retry what would end at once.
+func unwanted() error {
+	return httpapi.Refuse(http.StatusConflict, "endpoint_not_listening", "the endpoint is deleted or disabled, or has no such event enabled")
 }
 
 // maxRetried is how many deliveries one request retries.
@@ -204,7 +223,7 @@ func (b *retryDeliveriesRequestBody) Resolve(huma.Context, *huma.PathBuffer) []e
 
 func (s Settings) retryDeliveriesRoute() httpapi.Route {
 	return httpapi.Operation(row(http.MethodPost, "/deliveries/retry", append(append(sendDeliveries, listDeliveries...), getWorkspaces)...), huma.Operation{
-		OperationID: "retry-deliveries", Tags: tag, DefaultStatus: http.StatusAccepted, Errors: append([]int{http.StatusNotFound}, bodyErrors...),
+		OperationID: "retry-deliveries", Tags: tag, DefaultStatus: http.StatusAccepted, Errors: append([]int{http.StatusNotFound, http.StatusConflict}, bodyErrors...),
 		Summary: "Retry an endpoint's failed deliveries",
 		Description: "Begins another round for up to 100 failed deliveries of an endpoint, the newest first, and answers with them. " +
 			"While has_more is true there are more: ask again when these have had their first attempt, as the log then shows.",
@@ -224,6 +243,9 @@ func (s Settings) retryDeliveries(ctx context.Context, in *retryDeliveriesReques
 	if err != nil {
 		return nil, err
 	}
+	if !e.Enabled {
+		return nil, unwanted()
+	}
 	query := dynamo.DeliveryQuery{EndpointID: e.EndpointID, Status: conversation.DeliveryFailed, From: in.Body.since.Time}
 	failed, more, err := s.failed(ctx, ws, query)
 	if err != nil {
@@ -238,7 +260,7 @@ func (s Settings) retryDeliveries(ctx context.Context, in *retryDeliveriesReques
 		return dynamo.Page[conversation.Delivery]{Items: failed}, nil
 	}, func(d conversation.Delivery) Delivery {
 		d.Attempts = nil // a page of all of them may be too large
-		return showDelivery(d)
+		return showRetried(d)
 	})
 	return &out, err
 }

@@ -104,7 +104,7 @@ func TestRetry(t *testing.T) {
 		}
 	}
 	answer := want[oneDelivery](t, u.ask(t, "POST", "/deliveries/"+string(failed.ID)+"/retry", nil), http.StatusAccepted)
-	if answer.Delivery.ID != failed.ID {
+	if answer.Delivery.ID != failed.ID || answer.Delivery.Status != conversation.DeliveryPending || len(answer.Delivery.Attempts) != len(failed.Attempts) {
 		t.Errorf("answered %+v", answer)
 	}
 	check("retry")
@@ -113,7 +113,7 @@ func TestRetry(t *testing.T) {
 		t.Errorf("delivered: %+v", refused)
 	}
 	since := want[deliveryList](t, u.ask(t, "POST", "/deliveries/retry", anything{"endpoint_id": e, "since": "2026-01-01"}), http.StatusAccepted)
-	if len(since.Deliveries) != 1 || since.Deliveries[0].ID != failed.ID || since.HasMore {
+	if len(since.Deliveries) != 1 || since.Deliveries[0].ID != failed.ID || since.Deliveries[0].Status != conversation.DeliveryPending || since.HasMore {
 		t.Errorf("since: %+v", since)
 	}
 	check("retry since")
@@ -121,6 +121,31 @@ func TestRetry(t *testing.T) {
 	if len(none.Deliveries) != 0 {
 		t.Errorf("since later: %+v", none)
 	}
+}
+
+// What an endpoint doesn't want isn't retried: it would end as canceled at once.
+func TestRetryUnwanted(t *testing.T) {
+	d := newDesk(t)
+	u := d.newUser(t)
+	e := u.createEndpoint(t, nil).WebhookEndpoint.EndpointID
+	failed := d.insertDelivery(t, u.ws, e, conversation.DeliveryFailed)
+	refused := func(path string, body any) {
+		t.Helper()
+		if got := want[httpapi.Problem](t, u.ask(t, "POST", path, body), http.StatusConflict); got.Code != "endpoint_not_listening" {
+			t.Errorf("%s: %+v", path, got)
+		}
+		if sent, ok := d.sent(t); ok {
+			t.Errorf("%s sent %+v", path, sent)
+		}
+	}
+	one, endpoint := "/deliveries/"+string(failed.ID)+"/retry", "/webhook-endpoints/"+string(e)
+	want[any](t, u.ask(t, "PATCH", endpoint, anything{"events": []string{"message.sent"}}), http.StatusOK)
+	refused(one, nil)
+	want[any](t, u.ask(t, "PATCH", endpoint, anything{"events": []conversation.EventName{failed.Event}, "enabled": false}), http.StatusOK)
+	refused(one, nil)
+	refused("/deliveries/retry", anything{"endpoint_id": e, "since": "2026-01-01"})
+	u.ask(t, "DELETE", endpoint, nil)
+	refused(one, nil)
 }
 
 func TestRetryOfMany(t *testing.T) {

@@ -34,7 +34,8 @@ func (b *writeRequestBody) Resolve(huma.Context, *huma.PathBuffer) []error {
 	if _, err := b.MediaCount.count(); err != nil {
 		problems = append(problems, err)
 	}
-	if b.From != "" && !carrier.IsAddress(b.Channel, b.From) {
+	known := b.Channel == conversation.SMS || b.Channel == conversation.WhatsApp // else the schema says so
+	if known && b.From != "" && !carrier.IsAddress(b.Channel, b.From) {
 		problems = append(problems, errors.New("from: must be a phone number in E.164, such as +12025550123, or on whatsapp a user id"))
 	}
 	if b.To != "" && !carrier.IsE164(b.To) {
