@@ -33,8 +33,10 @@ func newAlarms(stack awscdk.Stack, stage Stage, api *api, queues map[string]awss
 		// A function that fails, times out or is throttled answers 5xx through the gateway.
 		{"server-errors", "The API answered 5xx five times or more", "AWS/ApiGateway", "5xx", "ApiId", api.http.ApiId(), "Sum", 5},
 		{"sweep-errors", "The sweep failed", "AWS/Lambda", "Errors", "FunctionName", stage.name(sweep), "Sum", 1},
-		{"oldest-delivery", "A webhook waits for its first attempt", "AWS/SQS", "ApproximateAgeOfOldestMessage",
-			"QueueName", queues[settings.DeliveryQueue].QueueName(), "Maximum", fiveMinutes},
+	}
+	for _, name := range []string{settings.DeliveryQueue, threadTurns, threadMarks} {
+		alarms = append(alarms, alarm{name + "-behind", "The function is behind the queue",
+			"AWS/SQS", "ApproximateAgeOfOldestMessage", "QueueName", queues[name].QueueName(), "Maximum", fiveMinutes})
 	}
 	for _, name := range sorted(queues) {
 		alarms = append(alarms, alarm{name + "-failed", "Messages have failed five times and wait for someone to put them back",

@@ -101,8 +101,9 @@ func TestDeliveryConcurrency(t *testing.T) {
 // Whatever can be left undone has an alarm.
 func TestAlarms(t *testing.T) {
 	tm := prod(t)
-	want := []string{
-		"AWS/ApiGateway 5xx Api", "AWS/Lambda Errors parley-prod-sweep", "AWS/SQS ApproximateAgeOfOldestMessage WebhookDeliveries.QueueName",
+	want := []string{"AWS/ApiGateway 5xx Api", "AWS/Lambda Errors parley-prod-sweep"}
+	for _, queue := range []string{"ThreadMarks", "ThreadTurns", "WebhookDeliveries"} {
+		want = append(want, "AWS/SQS ApproximateAgeOfOldestMessage "+queue+".QueueName")
 	}
 	for _, queue := range []string{"SimulatorSteps", "ThreadMarks", "ThreadTurns", "WebhookDeliveries"} {
 		want = append(want, "AWS/SQS ApproximateNumberOfMessagesVisible "+queue+"Failed.QueueName")
