@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,18 +17,9 @@ type StrictBody struct {
 }
 
 func (b *StrictBody) Resolve(ctx huma.Context) []error {
-	var problems []error
-	if err := checkMediaType(ctx.Context()); err != nil {
-		problems = append(problems, err)
-	}
-	if !utf8.Valid(b.RawBody) {
-		return append(problems, errors.New("the body must be UTF-8"))
-	}
-	if !json.Valid(b.RawBody) || !isObject(b.RawBody) {
-		return problems // the library says so
-	}
-	for _, name := range repeatedKeys(b.RawBody) {
-		problems = append(problems, fmt.Errorf("%s: the key stands twice", name))
+	problems, isWhole := checkBody(ctx.Context(), b.RawBody)
+	if !isWhole {
+		return problems
 	}
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(b.RawBody, &fields) // it is valid, and an object
@@ -40,4 +32,22 @@ func (b *StrictBody) Resolve(ctx huma.Context) []error {
 		}
 	}
 	return problems
+}
+
+// checkBody checks what the library doesn't, of every body: its media type, its encoding, its
+// keys. It tells whether the body is a JSON object; of one that isn't, the library says so.
+func checkBody(ctx context.Context, raw []byte) (problems []error, isWhole bool) {
+	if err := checkMediaType(ctx); err != nil {
+		problems = append(problems, err)
+	}
+	if !utf8.Valid(raw) {
+		return append(problems, errors.New("the body must be UTF-8")), false
+	}
+	if !json.Valid(raw) || !isObject(raw) {
+		return problems, false
+	}
+	for _, name := range repeatedKeys(raw) {
+		problems = append(problems, fmt.Errorf("%s: the key stands twice", name))
+	}
+	return problems, true
 }

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"unicode/utf8"
@@ -67,18 +66,9 @@ func (CallVariables) Schema(huma.Registry) *huma.Schema {
 
 // Resolve checks what no schema says.
 func (b *CallBody) Resolve(ctx huma.Context) []error {
-	var problems []error
-	if err := checkMediaType(ctx.Context()); err != nil {
-		problems = append(problems, err)
-	}
-	if !utf8.Valid(b.RawBody) {
-		return append(problems, errors.New("the body must be UTF-8"))
-	}
-	if !json.Valid(b.RawBody) || !isObject(b.RawBody) {
-		return problems // the library says so
-	}
-	for _, name := range repeatedKeys(b.RawBody) {
-		problems = append(problems, fmt.Errorf("%s: the key stands twice", name))
+	problems, isWhole := checkBody(ctx.Context(), b.RawBody)
+	if !isWhole {
+		return problems
 	}
 	country, err := calling(ctx.Context()).Country(b.Body.To)
 	if err != nil && b.Body.To != "" {

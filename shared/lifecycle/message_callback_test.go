@@ -136,7 +136,7 @@ func TestMessageContent(t *testing.T) {
 					WorkspaceID: w.workspace, AssistantID: w.assistant, AssistantName: "Reception", Channel: report.Channel,
 					MessageCount: 1, StartedAt: wrote, LastMessageAt: wrote, Customer: customer,
 				},
-				Carrier: w.carrier, Number: ours, Address: report.From, Version: 1,
+				Carrier: w.carrier, Number: ours, Address: report.From, Version: 1, TextBytes: len(report.Content),
 				LastArrivalAt: arrived, LastCustomerAt: wrote, Unanswered: waiting, Unmarked: waiting,
 			}
 			thread := w.readThread(t, m.ThreadID)

@@ -396,16 +396,20 @@ func (m *model) stream(rt *rapid.T) {
 }
 
 func (m *model) followTo(end int) {
-	failed := m.follow(m, m.steps, m.records[m.done:end]...)
+	m.done = followed(m, end, m.follow(m, m.steps, m.records[m.done:end]...))
+}
+
+// followed is how many of the stream's records, up to end, are done with: those before the
+// first that failed.
+func followed(t fatal, end int, failed []string) int {
 	if len(failed) == 0 {
-		m.done = end
-		return
+		return end
 	}
 	n, err := strconv.Atoi(failed[0])
 	if err != nil {
-		m.Fatalf("failed %q", failed)
+		t.Fatalf("failed %q", failed)
 	}
-	m.done = n
+	return n
 }
 
 // streamAgain follows records that were followed before.

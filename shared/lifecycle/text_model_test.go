@@ -616,16 +616,7 @@ func (m *textModel) followTo(end int) {
 			m.faulty = true // the stream lags
 		}
 	}
-	failed := m.follow(m, m.turns.steps, m.records[m.done:end]...)
-	if len(failed) == 0 {
-		m.done = end
-		return
-	}
-	n, err := strconv.Atoi(failed[0])
-	if err != nil {
-		m.Fatalf("failed %q", failed)
-	}
-	m.done = n
+	m.done = followed(m, end, m.follow(m, m.turns.steps, m.records[m.done:end]...))
 }
 
 // streamAgain follows records that were followed before.

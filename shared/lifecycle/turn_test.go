@@ -298,27 +298,13 @@ func TestTurnOfTheCarrier(t *testing.T) {
 				t.Errorf("reply %+v, listed %+v; want the carrier's id: %t", m.Reply, messages[1], tt.known)
 			}
 			w.settled(t)
-			w.takeReceipts(t)
+			w.deliverReceipts(t)
 			if tt.fate == textMute {
 				if got := w.messages(t)[1]; got.ProviderMessageID == "" {
 					t.Errorf("%+v, want the carrier's id of its receipt", got)
 				}
 			}
 		})
-	}
-}
-
-// takeReceipts delivers all receipts that the line has.
-func (w *world) takeReceipts(t fatal) {
-	t.Helper()
-	for {
-		receipt, ok := w.line.takeReceipt()
-		if !ok {
-			return
-		}
-		if status := w.postText(t, receipt); status != 200 {
-			t.Fatalf("receipt: status %d, want 200", status)
-		}
 	}
 }
 
