@@ -38,19 +38,26 @@ const textLifeTime = 15 * time.Second
 // in one thread, has its mark, every turn has one reply at most, every thread has completed
 // once, for a reason that is true.
 //
-// It draws for textLifeTime, or as many checks as -rapid.checks says.
+// It draws for textLifeTime, or as many checks as -rapid.checks says: the same draws each time,
+// so that what fails is what was changed, unless -rapid.checks or -rapid.seed asks for others.
 func TestTextLife(t *testing.T) {
 	stage := newStage(t)
 	saboteur := &saboteur{HTTPClient: stage.cfg.HTTPClient}
 	sabotaged := stage.cfg
 	sabotaged.HTTPClient = saboteur
 	store := dynamo.New(sabotaged, stage.names)
-	until, broken := time.Now().Add(textLifeTime), false
+	until, seed, broken := time.Now().Add(textLifeTime), "1", false
 	flag.Visit(func(f *flag.Flag) {
-		if f.Name == "rapid.checks" {
-			until = time.Now().Add(time.Hour)
+		switch f.Name {
+		case "rapid.checks":
+			until, seed = time.Now().Add(time.Hour), "0"
+		case "rapid.seed":
+			seed = f.Value.String()
 		}
 	})
+	if err := flag.Set("rapid.seed", seed); err != nil {
+		t.Fatal(err)
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		if time.Now().After(until) && !broken {
 			return
@@ -946,12 +953,12 @@ func (m *textModel) wrongEnd(before, after conversation.ThreadRecord) string {
 	isTrue, known := map[conversation.CloseReason]bool{
 		conversation.CustomerOptedOut:      optedOut,
 		conversation.EmptyTranscript:       !words && (attempt == nil || spoken),
-		conversation.GradingFailed:         words && m.mindless && after.Evaluations == nil,
-		conversation.Graded:                words && len(after.Evaluations) == 2 && (attempt == nil || spoken || waited || status == conversation.FollowUpFailed),
+		conversation.GradingFailed:         (words || waited && took) && m.mindless && after.Evaluations == nil,
+		conversation.Graded:                words && len(after.Evaluations) == 2 && (attempt == nil || spoken || waited && !took || status == conversation.FollowUpFailed),
 		conversation.FollowUpNoCriteria:    attempt == nil && failed(politeCriterion) && !failed(answeredCriterion) && len(after.Evaluations) == 1,
 		conversation.FollowUpFailedReason:  status == conversation.FollowUpFailed && m.hasFailed(attempt.MessageID) || attempt == nil && m.mindless,
 		conversation.FollowUpDailyCap:      attempt == nil && m.isCapped(keyOf(before)),
-		conversation.NoReplyAfterFollowUp:  waited && took && (!words || len(after.Evaluations) == 2),
+		conversation.NoReplyAfterFollowUp:  waited && took && len(after.Evaluations) == 2,
 		conversation.FollowUpSendAmbiguous: waited && status == conversation.FollowUpAmbiguous && (m.mute || m.faulty),
 	}[after.CloseReason]
 	switch {
