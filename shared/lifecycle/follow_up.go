@@ -186,9 +186,10 @@ func (t Threads) settleFollowUp(ctx context.Context, thread conversation.ThreadR
 }
 
 // isRefused tells whether a message is a call's follow-up of which the call alone knows that
-// it was refused: who sent it has died in between.
+// it was refused: who sent it has died in between. One with the carrier's id was taken,
+// whatever became of it.
 func (t Threads) isRefused(ctx context.Context, m conversation.MessageRecord) (bool, error) {
-	if m.CallID == "" || !m.SentAt.IsZero() {
+	if m.CallID == "" || !m.SentAt.IsZero() || m.ProviderMessageID != "" {
 		return false, nil
 	}
 	call, err := t.Store.CallRecord(ctx, m.WorkspaceID, m.CallID)

@@ -513,17 +513,33 @@ func TestCallFollowUpCrashes(t *testing.T) {
 }
 
 // A call's follow-up that was refused is no message of the conversation, although that has a
-// follow-up of its own, and who sent the call's has died.
-func TestRefusedCallFollowUpCrashes(t *testing.T) {
+// follow-up of its own, and who sent the call's has died. One that the carrier has taken, and
+// that failed at once, is one.
+func TestFailedCallFollowUpCrashes(t *testing.T) {
 	stage := newStage(t)
+	t.Run("refused", func(t *testing.T) {
+		stage.failsCallFollowUps(t, 3, func(w *world) { w.line.fate = func(carrier.Text) fate { return textRefused } })
+	})
+	t.Run("taken", func(t *testing.T) {
+		stage.failsCallFollowUps(t, 4, func(w *world) {
+			w.line.received = func(_ context.Context, text carrier.Text) {
+				w.postText(t, carrier.MessageCallback{
+					Event: carrier.EventReceipt, CarrierID: "theirs", At: w.now(), MessageID: text.MessageID, Status: carrier.ReceiptFailed,
+				})
+			}
+		})
+	})
+}
+
+func (s stage) failsCallFollowUps(t *testing.T, messages int, failing func(*world)) {
 	for n := 1; ; n++ {
-		w, c := stage.crashing(t)
+		w, c := s.crashing(t)
 		threadID := w.says(t, "Hello")
 		w.pass(30 * time.Minute)
 		w.advance(t, threadID)
 		w.pass(23 * time.Hour)
 		ph := w.bring(t, hungUp)
-		w.line.fate = func(carrier.Text) fate { return textRefused }
+		failing(w)
 		crashed := c.run(w.ctx, n, false, func(ctx context.Context) error { return w.calls.Advance(ctx, w.workspace, ph.CallID) })
 		for range 10 {
 			if err := w.calls.Advance(w.ctx, w.workspace, ph.CallID); err == nil {
@@ -535,7 +551,7 @@ func TestRefusedCallFollowUpCrashes(t *testing.T) {
 		w.toItsEnd(t, threadID)
 		got := w.readThread(t, threadID)
 		w.checkThread(t, got)
-		if want := map[string]int{"failed by sms": 3, "ambiguous by sms": 4}[status]; got.MessageCount != want {
+		if want := map[string]int{"failed by sms": messages, "ambiguous by sms": 4}[status]; got.MessageCount != want {
 			t.Fatalf("call %d: %d messages with a call's follow-up that is %q, want %d", n, got.MessageCount, status, want)
 		}
 		if !crashed {
