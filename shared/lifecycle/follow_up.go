@@ -254,6 +254,7 @@ func (c *Calls) claimCallFollowUp(ctx context.Context, call dynamo.StoredCall, i
 	}
 	skipped := conversation.FollowUp{Status: conversation.FollowUpSkipped, Channel: call.FollowUps[0].Channel}
 	failed := conversation.FollowUp{Status: conversation.FollowUpFailed, Channel: call.FollowUps[0].Channel}
+	// Whether WhatsApp's window is open, the carrier knows: completed conversations count too.
 	obstacle := sending(ws, assistant, call.Customer, true, c.Now()).obstacle()
 	criteria := toRecover(assistant, call.Evaluations)
 	if !ws.FollowUps.Enabled || obstacle != "" || len(criteria) == 0 {
