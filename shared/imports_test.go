@@ -19,13 +19,14 @@ const module = "parley/"
 var arrows = map[string][]string{
 	"shared/conversation": {},
 	"shared/config":       {},
+	"shared/batch":        {},
 	"shared/emulator":     {"shared/config"},
 	"shared/dynamo":       {"shared/conversation", "shared/config"},
 	"shared/agent":        {"shared/conversation", "shared/config"},
 	"shared/carrier":      {"shared/conversation", "shared/config"},
-	"shared/simulator":    {"shared/dynamo", "shared/agent", "shared/carrier", "shared/conversation", "shared/config"},
-	"shared/lifecycle":    {"shared/dynamo", "shared/agent", "shared/carrier", "shared/conversation", "shared/config"},
-	"shared/webhook":      {"shared/dynamo", "shared/agent", "shared/carrier", "shared/conversation", "shared/config"},
+	"shared/simulator":    {"shared/batch", "shared/dynamo", "shared/agent", "shared/carrier", "shared/conversation", "shared/config"},
+	"shared/lifecycle":    {"shared/batch", "shared/dynamo", "shared/agent", "shared/carrier", "shared/conversation", "shared/config"},
+	"shared/webhook":      {"shared/batch", "shared/dynamo", "shared/agent", "shared/carrier", "shared/conversation", "shared/config"},
 	"shared/httpapi":      {"shared/dynamo", "shared/agent", "shared/carrier", "shared/conversation", "shared/config"},
 	"shared/settings":     {"shared/httpapi", "shared/webhook", "shared/dynamo", "shared/carrier", "shared/conversation", "shared/config"},
 	"shared":              {}, // this test

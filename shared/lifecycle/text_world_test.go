@@ -159,7 +159,8 @@ func (q *turns) settled() bool {
 	for _, one := range strings.Split(string(stacks()), "\n\n") {
 		state, frames, _ := strings.Cut(one, "\n")
 		// One of Turns', or of a sweep's, with nothing of its own on the stack yet.
-		begins := strings.HasPrefix(frames, "sync.(*WaitGroup).Go") || strings.HasPrefix(frames, "golang.org/x/sync/errgroup.(*Group).Go")
+		begins := strings.HasPrefix(frames, "sync.(*WaitGroup).Go") || strings.HasPrefix(frames, "golang.org/x/sync/errgroup.(*Group).Go") ||
+			strings.HasPrefix(frames, "parley/shared/batch.")
 		begun := strings.Contains(one, "lifecycle_test.begun(")
 		if begun {
 			others++

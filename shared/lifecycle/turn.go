@@ -9,12 +9,12 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
 	"parley/shared/agent"
+	"parley/shared/batch"
 	"parley/shared/carrier"
 	"parley/shared/conversation"
 	"parley/shared/dynamo"
@@ -64,25 +64,13 @@ type TurnItem struct {
 // its turn is over, not before 15 s (scaled) after its arrival, and 28 s after it at the
 // latest, whatever the turn is doing. Items may come late, twice and at once. One that fails
 // is reported, and comes again.
-func (t Threads) Turns(ctx context.Context, batch events.SQSEvent) (events.SQSEventResponse, error) {
-	failed := make([]bool, len(batch.Records))
-	var all sync.WaitGroup
-	for i, record := range batch.Records {
-		all.Go(func() {
-			if err := t.see(ctx, record.Body); err != nil {
-				slog.ErrorContext(ctx, "turn", "message", record.MessageId, "body", record.Body, "error", err)
-				failed[i] = true
-			}
-		})
-	}
-	all.Wait()
-	response := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
-	for i, record := range batch.Records {
-		if failed[i] {
-			response.BatchItemFailures = append(response.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: record.MessageId})
+func (t Threads) Turns(ctx context.Context, items events.SQSEvent) (events.SQSEventResponse, error) {
+	return batch.Each(ctx, "turn", items, func(ctx context.Context, body string) error {
+		if err := t.see(ctx, body); err != nil {
+			return fmt.Errorf("item %s: %w", body, err)
 		}
-	}
-	return response, nil
+		return nil
+	}), nil
 }
 
 // see does what an item asks for.

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"golang.org/x/sync/errgroup"
 
+	"parley/shared/batch"
 	"parley/shared/config"
 	"parley/shared/conversation"
 	"parley/shared/dynamo"
@@ -62,26 +63,8 @@ func DelivererForStage(aws aws.Config, cfg config.Config) *Deliverer {
 
 // DeliverBatch makes the first attempts that a batch asks for, all at once, so that one
 // endpoint that hangs holds nobody up. A message that fails is reported, and comes again.
-func (d *Deliverer) DeliverBatch(ctx context.Context, batch events.SQSEvent) (events.SQSEventResponse, error) {
-	failed := make([]bool, len(batch.Records))
-	var group errgroup.Group
-	for i, record := range batch.Records {
-		group.Go(func() error {
-			if err := d.deliver(ctx, record.Body); err != nil {
-				slog.ErrorContext(ctx, "delivery", "message_id", record.MessageId, "error", err)
-				failed[i] = true
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // its errors are in failed
-	response := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
-	for i, record := range batch.Records {
-		if failed[i] {
-			response.BatchItemFailures = append(response.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: record.MessageId})
-		}
-	}
-	return response, nil
+func (d *Deliverer) DeliverBatch(ctx context.Context, messages events.SQSEvent) (events.SQSEventResponse, error) {
+	return batch.Each(ctx, "delivery", messages, d.deliver), nil
 }
 
 // deliver makes the first attempt of a round, and has the state machine go on if it
